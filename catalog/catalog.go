@@ -1,0 +1,49 @@
+// Package catalog finds and loads Iceberg tables and views behind one interface,
+// whatever kind of catalog holds them.
+//
+// Invariants: a catalog answers for the principal of the context (identity), or
+// for the service when its configuration says so; a name that does not exist is
+// fault.NotFound; a table is returned with the schema of the selected snapshot
+// and with its column tags by Iceberg field id; what is cached is keyed by the
+// metadata location and never by principal. The package decides nothing about
+// access and must never return data rows.
+package catalog
+
+import (
+	"context"
+
+	"sqe/plan"
+)
+
+// Catalog is one Iceberg catalog.
+type Catalog interface {
+	// Name is the name from the configuration, the first part of full names.
+	Name() string
+	// Namespaces lists every namespace of every depth, sorted.
+	Namespaces(ctx context.Context) ([][]string, error)
+	// Tables and Views list the names in one namespace, sorted.
+	Tables(ctx context.Context, namespace []string) ([]string, error)
+	Views(ctx context.Context, namespace []string) ([]string, error)
+	// Table loads a table. metadata is "" for its data, else the kind of metadata
+	// table (plan.Table.Metadata).
+	Table(ctx context.Context, name plan.TableName, at plan.AsOf, metadata string) (*plan.Table, error)
+	// View loads a view.
+	View(ctx context.Context, name plan.TableName) (*View, error)
+	// Close releases connections.
+	Close() error
+}
+
+// View is a stored query.
+type View struct {
+	Name plan.TableName
+	UUID string
+	// SQL is the query text of the current version in the dialect "sqe" or
+	// "mysql"; a view that has neither is fault.Unsupported.
+	SQL string
+	// Catalog and Namespace are where unqualified names in SQL are looked up.
+	Catalog    string
+	Namespace  []string
+	Fields     []plan.Field
+	Properties map[string]string
+	Version    string
+}

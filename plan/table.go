@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// TableName is the full name of a table or view. Parts hold no quoting; they
+// compare byte by byte.
+type TableName struct {
+	Catalog   string
+	Namespace []string // at least one level
+	Name      string
+}
+
+// String joins the parts with dots, for messages; it is not an SQL identifier
+// and not a key (use Key).
+func (n TableName) String() string {
+	return strings.Join(append(append([]string{n.Catalog}, n.Namespace...), n.Name), ".")
+}
+
+// Key is a string that differs for different names whatever bytes the parts hold.
+func (n TableName) Key() string {
+	return strings.Join(append(append([]string{n.Catalog}, n.Namespace...), n.Name), "\x1f")
+}
+
+// AsOf selects a snapshot in time travel. At most one member is set; the zero
+// value is the present.
+type AsOf struct {
+	Snapshot int64     // snapshot id
+	Ref      string    // branch or tag
+	Time     time.Time // latest snapshot at or before
+}
+
+// IsZero reports whether a is the present.
+func (a AsOf) IsZero() bool { return a.Snapshot == 0 && a.Ref == "" && a.Time.IsZero() }
+
+// Field is a column, or a field inside a struct, list or map, of a table schema.
+type Field struct {
+	ID       int // Iceberg field id
+	Name     string
+	Type     arrow.DataType
+	Required bool
+	Doc      string
+	// Children are the fields of a struct, the element of a list, or the key and
+	// value of a map, in that order.
+	Children []Field
+}
+
+// Table is one loaded table at one snapshot with the schema of that snapshot.
+// It is immutable and shared between statements.
+type Table struct {
+	Name       TableName
+	UUID       string
+	SchemaID   int
+	SnapshotID int64 // 0: the table has no snapshot
+	// Version identifies the table metadata (its location); caches key on it.
+	Version string
+	Fields  []Field
+	// Past names of the fields by id in older schemas, so that a policy that
+	// names an old name is not lost at a rename.
+	Formerly map[int][]string
+	// Tags by field id, and of the table itself under id 0.
+	Tags       map[int][]Tag
+	Properties map[string]string
+	// Metadata is "" for the data of the table, else the kind of metadata table
+	// ("snapshots", "history", "files", "manifests", "partitions", "refs").
+	Metadata string
+	// Handle belongs to the catalog that loaded the table and to engine/scan.
+	Handle any
+}
+
+// Tag is a classification attached to a table or column.
+type Tag struct {
+	Name       string
+	Attributes map[string]string
+}
+
+// Field returns the top-level field with that id.
+func (t *Table) Field(id int) (Field, bool) {
+	for _, f := range t.Fields {
+		if f.ID == id {
+			return f, true
+		}
+	}
+	return Field{}, false
+}
+
+// FieldNamed returns the top-level field with that name; exact case wins, then a
+// unique case-insensitive match.
+func (t *Table) FieldNamed(name string) (Field, bool) {
+	var found Field
+	n := 0
+	for _, f := range t.Fields {
+		if f.Name == name {
+			return f, true
+		}
+		if strings.EqualFold(f.Name, name) {
+			found = f
+			n++
+		}
+	}
+	return found, n == 1
+}
