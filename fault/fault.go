@@ -38,6 +38,7 @@ const (
 	OutOfRange        // a numeric result is out of range, or a value cannot be converted
 	Auth              // unknown user or wrong password; one text for both
 	Config            // the configuration is wrong
+	NoThread          // KILL of a session that does not exist or belongs to somebody else
 )
 
 // Fault is an error with a kind and a text for the user.

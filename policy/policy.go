@@ -64,6 +64,9 @@ const (
 	Granted      Reason = "granted"
 	ExplicitDeny Reason = "explicit-deny"
 	SourceError  Reason = "source-error"
+	// NotDecided is the answer of a source that has no object gate. It neither
+	// allows nor denies: when no source decides, the object is denied.
+	NotDecided Reason = "not-decided"
 )
 
 // Decision is the answer of the object gate. The zero value denies and hides.
