@@ -76,3 +76,15 @@ func KindOf(err error) Kind {
 
 // Is reports whether err is a fault of kind k.
 func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }
+
+var kindNames = map[Kind]string{
+	Internal: "internal", Syntax: "syntax", BadStatement: "bad-statement", NotFound: "not-found",
+	NoColumn: "no-column", NoDatabase: "no-database", Denied: "denied", Withheld: "withheld",
+	PolicyStale: "policy-stale", PolicyBroken: "policy-broken", Unsupported: "unsupported",
+	Limit: "limit", Timeout: "timeout", Cancelled: "cancelled", Unavailable: "unavailable",
+	Corrupt: "corrupt", Conflict: "conflict", OutOfRange: "out-of-range", Auth: "auth",
+	Config: "config", NoThread: "no-thread",
+}
+
+// String names the kind for logs, metrics and the audit log.
+func (k Kind) String() string { return kindNames[k] }
