@@ -1,0 +1,190 @@
+package checks
+
+import (
+	"strings"
+	"testing"
+)
+
+// house lists every package of the product, which packages of ours it may import
+// (itself and what lies below a listed folder included), and why no more.
+// Packages under tests/ are outside: nothing imports them, they may import all.
+var house = []struct {
+	pkg     string
+	may     string // folders, separated by blanks; "*" is everything
+	because string
+}{
+	{"plan", "", "the plan is the vocabulary of everything: a dependency here is a dependency everywhere"},
+	{"fault", "", "every package returns faults, so it can import none"},
+	{"identity", "fault", "who somebody is does not depend on what they ask"},
+	{"policy", "plan identity fault", "the model of policies knows no source, no mask and no engine"},
+	{"masks", "plan fault", "a mask is an expression of the plan and nothing else"},
+	{"rewrite", "plan policy masks fault", "the rewriter is a pure function: what it imports is what must be trusted"},
+	{"rangerclient", "plan policy identity fault", "Ranger's language ends here: it compiles into package policy"},
+	{"audit", "policy identity fault", "an event is a record of what was decided, not of how a statement runs"},
+	{"catalog", "plan identity fault", "a catalog decides nothing about access"},
+	{"config", "fault", "values only: cmd wires them"},
+	{"engine/parse", "plan fault", "grammar only: no names are resolved here"},
+	{"engine/scan", "plan catalog identity fault", "which files hold the rows of a governed scan; it must not know policies"},
+	{"engine/bind", "plan catalog engine/parse identity fault", "binding sees schemas and names, never rows or policies; the engine asks the gates"},
+	{"engine/duck", "plan engine/scan fault", "it runs governed plans and must not be able to make one"},
+	{"engine", "plan policy masks rewrite catalog audit engine/parse engine/bind engine/duck engine/scan identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},
+	{"server", "plan engine config identity fault", "the protocol sees sessions and results of the engine and nothing below it"},
+	{"demo", "plan catalog identity fault", "sample data and policies as files"},
+	{"cmd/sqe", "*", "wiring"},
+	{"checks", "", "rules about the source tree"},
+	{"internal/deps", "", "keeps modules in go.mod until their package exists"},
+}
+
+func TestImportsOfOurs(t *testing.T) {
+	for _, p := range ours(t) {
+		name := local(p.ImportPath)
+		if under(name, "tests") {
+			continue
+		}
+		at, found := 0, ""
+		for i, h := range house {
+			// The most specific entry speaks: engine/duck before engine.
+			if under(name, h.pkg) && len(h.pkg) > len(found) {
+				at, found = i, h.pkg
+			}
+		}
+		if found == "" {
+			t.Errorf("package %s is not in the list of the house: add it to checks/imports_test.go with what it may import and why no more", name)
+			continue
+		}
+		h := house[at]
+		for _, imp := range p.Imports {
+			if !under(imp, module) {
+				continue
+			}
+			other := local(imp)
+			allowed := h.may == "*" || under(other, h.pkg)
+			for _, m := range strings.Fields(h.may) {
+				// "engine" allows the package engine, not the packages below it.
+				allowed = allowed || other == m || (m != "engine" && under(other, m))
+			}
+			if !allowed {
+				t.Errorf("%s imports %s, and may import only [%s]: %s", name, other, h.may, h.because)
+			}
+		}
+	}
+}
+
+// fences say which packages may import a library (and what lies below its path).
+var fences = []struct {
+	library string
+	only    string
+	because string
+}{
+	{"github.com/dolthub/go-mysql-server", "engine/bind server", "its row executor reads whatever table it is given: only governed rows may reach it"},
+	{"github.com/dolthub/vitess", "engine/bind engine/parse server", "MySQL's grammar and protocol end at the edge; inside there is the plan"},
+	{"github.com/duckdb/duckdb-go", "engine/duck tests/tpch", "only text of our compiler may reach DuckDB, in an instance that is locked down"},
+	{"github.com/duckdb/duckdb-go-bindings", "engine/duck", "as duckdb-go"},
+	{"github.com/apache/iceberg-go", "catalog engine/scan engine/write demo tests", "raw files are planned in one place, under a guard"},
+	{"github.com/go-sql-driver/mysql", "cmd/sqe demo tests", "a client: the server must not call itself"},
+	{"github.com/BurntSushi/toml", "config", "one place reads configuration"},
+	{"github.com/prometheus", "server cmd/sqe", "metrics hold no data values: few may write them"},
+	{"github.com/peterh/liner", "cmd/sqe", "a terminal is the client's"},
+	{"modernc.org/sqlite", "catalog demo tests", "the embedded catalog"},
+	{"golang.org/x/crypto", "identity server cmd/sqe demo", "password hashes"},
+	{"net/http", "catalog server cmd/sqe tests", "nothing between the parser and the executor may talk to a network"},
+}
+
+func TestImportsOfLibraries(t *testing.T) {
+	for _, p := range ours(t) {
+		name := local(p.ImportPath)
+		if name == "internal/deps" {
+			continue
+		}
+		for _, imp := range p.Imports {
+			for _, f := range fences {
+				if !under(imp, f.library) && !strings.HasPrefix(imp, f.library+"/") {
+					continue
+				}
+				allowed := false
+				for _, o := range strings.Fields(f.only) {
+					allowed = allowed || under(name, o)
+				}
+				if !allowed {
+					t.Errorf("%s imports %s, which only [%s] may: %s", name, imp, f.only, f.because)
+				}
+			}
+		}
+	}
+}
+
+// TestPure holds the packages that decide about access to what they may reach by
+// any path: no network, no SQL library, no data files.
+func TestPure(t *testing.T) {
+	forbidden := []string{
+		"net/http", "os/exec", "database/sql", "github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess",
+		"github.com/duckdb/duckdb-go", "github.com/apache/iceberg-go", "modernc.org/sqlite",
+	}
+	pure := []string{"plan", "policy", "masks", "rewrite", "identity", "fault"}
+	seen := 0
+	for _, p := range ours(t) {
+		name := local(p.ImportPath)
+		for _, q := range pure {
+			if name != q {
+				continue
+			}
+			seen++
+			for _, d := range p.Deps {
+				for _, f := range forbidden {
+					if under(d, f) {
+						t.Errorf("%s reaches %s: what decides about access is pure, so that its tests are the whole truth about it", name, d)
+					}
+				}
+			}
+		}
+	}
+	if seen != len(pure) {
+		t.Errorf("%d of the packages %v exist", seen, pure)
+	}
+}
+
+// TestRangerLanguage: the documents of Ranger are understood in one place.
+func TestRangerLanguage(t *testing.T) {
+	for _, f := range tracked(t) {
+		if !strings.HasSuffix(f.path, ".go") || strings.HasSuffix(f.path, "_test.go") || under(f.path, "rangerclient") || under(f.path, "checks") || under(f.path, "tests") {
+			continue
+		}
+		for _, word := range []string{"dataMaskPolicyItems", "rowFilterPolicyItems", "policyItems"} {
+			if strings.Contains(string(f.text), word) {
+				t.Errorf("%s names Ranger's %q: only rangerclient knows its JSON, everything else sees package policy", f.path, word)
+			}
+		}
+	}
+}
+
+func ours(t *testing.T) []goPackage {
+	t.Helper()
+	dir, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := packages(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 5 {
+		t.Fatalf("only %d packages found: the rules would hold of nothing", len(list))
+	}
+	return list
+}
+
+func tracked(t *testing.T) []trackedFile {
+	t.Helper()
+	dir, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := trackedFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d files found: the rules would hold of nothing", len(files))
+	}
+	return files
+}
