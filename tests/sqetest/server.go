@@ -1,0 +1,260 @@
+// Package sqetest starts a built sqe for tests and asks it as a client does.
+//
+// Invariants: a server that was started is stopped by its process id, also when
+// its test fails; everything that it printed is kept and can be searched. The
+// package looks at sqe from outside and must never import its packages.
+package sqetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Server is a running sqe.
+type Server struct {
+	Dir  string // where its state lies
+	Port int
+	cmd  *exec.Cmd
+	out  *output
+	done chan error
+}
+
+// output is what a process printed so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// Root is the folder of the repository.
+func Root() string {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Dir(string(bytes.TrimSpace(out)))
+}
+
+// Binary is the path of the built sqe: SQE_BIN, or bin/sqe of the repository.
+func Binary() (string, error) {
+	path := os.Getenv("SQE_BIN")
+	if path == "" {
+		path = filepath.Join(Root(), "bin", "sqe")
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no sqe to test: run make build first (%w)", err)
+	}
+	return path, nil
+}
+
+// Cache is the folder that tests/install filled.
+func Cache() string {
+	if dir := os.Getenv("SQE_CACHE"); dir != "" {
+		return dir
+	}
+	dir := os.Getenv("XDG_CACHE_HOME")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			panic(err)
+		}
+		dir = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(dir, "sqe")
+}
+
+// FreePort finds a port of the loopback interface that nothing listens on.
+func FreePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Demo starts `sqe demo` on a free port with its state in dir.
+func Demo(dir string, args ...string) (*Server, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	return Start(dir, port, append([]string{"demo", "--dir", dir, "--port", fmt.Sprint(port), "--no-tour"}, args...)...)
+}
+
+// Start runs sqe with these arguments and waits until it listens on port.
+func Start(dir string, port int, args ...string) (*Server, error) {
+	s, err := launch(args...)
+	if err != nil {
+		return nil, err
+	}
+	s.Dir, s.Port = dir, port
+	deadline := time.Now().Add(60 * time.Second)
+	for time.Now().Before(deadline) {
+		select {
+		case err := <-s.done:
+			return nil, fmt.Errorf("sqe %v ended before it listened: %w\n%s", args, err, s.out)
+		default:
+		}
+		c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+		if err == nil {
+			_ = c.Close()
+			return s, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	err = s.Stop()
+	return nil, errors.Join(fmt.Errorf("sqe %v does not listen on port %d\n%s", args, port, s.out), err)
+}
+
+func launch(args ...string) (*Server, error) {
+	bin, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cmd: exec.Command(bin, args...), out: &output{}, done: make(chan error, 1)}
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { s.done <- s.cmd.Wait() }()
+	return s, nil
+}
+
+// Run runs sqe to its end, at most a minute, and returns what it printed and how
+// it ended.
+func Run(args ...string) (string, error) {
+	s, err := launch(args...)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case err := <-s.done:
+		return s.out.String(), err
+	case <-time.After(time.Minute):
+		return s.out.String(), errors.Join(errors.New("still running after a minute"), s.Stop())
+	}
+}
+
+// Pid is the process id.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Addr is host:port.
+func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
+
+// Output is everything that the server printed.
+func (s *Server) Output() string { return s.out.String() }
+
+var httpAddress = regexp.MustCompile(`https?://127\.0\.0\.1:[0-9]+`)
+
+// Operations is the address of the metrics and health endpoints, which the server
+// prints when it starts.
+func (s *Server) Operations() (string, error) {
+	if a := httpAddress.FindString(s.Output()); a != "" {
+		return a, nil
+	}
+	return "", fmt.Errorf("the server printed no http address:\n%s", s.Output())
+}
+
+// Stop ends the server as Ctrl-C does, and kills it when it does not end within
+// 20 seconds (an error).
+func (s *Server) Stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case err := <-s.done:
+		s.done <- err
+		return err
+	case <-time.After(20 * time.Second):
+		_ = s.cmd.Process.Kill()
+		return errors.New("sqe did not end within 20 s of an interrupt")
+	}
+}
+
+// Crash kills the server without any notice.
+func (s *Server) Crash() error {
+	if err := s.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-s.done
+	s.done <- nil
+	return nil
+}
+
+// Alive reports whether the process still runs.
+func (s *Server) Alive() bool { return s.cmd.Process.Signal(syscall.Signal(0)) == nil }
+
+// Option changes the settings of a client.
+type Option func(*mysql.Config)
+
+// Database selects a database at login.
+func Database(name string) Option { return func(c *mysql.Config) { c.DBName = name } }
+
+// Open opens a pool of connections of a user of the demo.
+func (s *Server) Open(user string, options ...Option) *sql.DB {
+	c := mysql.NewConfig()
+	c.Net, c.Addr = "tcp", s.Addr()
+	c.User, c.Passwd = user, "demo"
+	c.MultiStatements, c.AllowCleartextPasswords = true, true
+	c.Timeout = 20 * time.Second
+	c.Logger = quiet{}
+	c.TLS = &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} // the certificate was made a moment ago
+	for _, o := range options {
+		o(c)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		panic(err)
+	}
+	return sql.OpenDB(connector)
+}
+
+// quiet drops the driver's own log: tests see the errors.
+type quiet struct{}
+
+func (quiet) Print(...any) {}
+
+// Conn is one connection of a user; it is closed with the test.
+func (s *Server) Conn(t testing.TB, user string, options ...Option) *sql.Conn {
+	t.Helper()
+	db := s.Open(user, options...)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatalf("connect as %s: %v", user, err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = db.Close()
+	})
+	return conn
+}
