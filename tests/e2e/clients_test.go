@@ -1,0 +1,349 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sqe/tests/sqetest"
+)
+
+// clientCase is one text that every client runs as carol, who sees everything.
+type clientCase struct {
+	SQL    string   `json:"sql"`
+	Params []string `json:"params,omitempty"` // then the client prepares the statement
+	Multi  bool     `json:"multi,omitempty"`
+
+	rows  [][]string // all rows, or
+	some  []string   // a row that must be among them, or
+	errno int        // the number of the error
+}
+
+func rows(r ...[]string) [][]string { return r }
+func row(cells ...string) []string  { return cells }
+
+const null = sqetest.Null
+
+var clientCases = []clientCase{
+	{SQL: "SELECT 1", rows: rows(row("1"))},
+	{SQL: "SELECT NULL, '', 'x', -7, 3.14, 1e3", rows: rows(row(null, "", "x", "-7", "3.14", "1000"))},
+	{SQL: "SELECT 'Grüße 🎉', 'a''b', 'back\\\\slash', 'tab\\there' = CONCAT('tab', CHAR(9 USING utf8mb4), 'here')", rows: rows(row("Grüße 🎉", "a'b", `back\slash`, "1"))},
+	{SQL: "SELECT CAST('2024-02-29' AS DATE), CAST('2024-02-29 23:59:59' AS DATETIME)", rows: rows(row("2024-02-29", "2024-02-29 23:59:59"))},
+	{SQL: "SELECT CAST(12345678901234567.89 AS DECIMAL(20,2)), 9223372036854775807, -9223372036854775808", rows: rows(row("12345678901234567.89", "9223372036854775807", "-9223372036854775808"))},
+	{SQL: "SELECT count(*) FROM bank.customers", rows: rows(row("12"))},
+	{SQL: "SELECT cust_id, full_name, dob, consent_marketing, risk_score FROM bank.customers WHERE cust_id <= 2 ORDER BY cust_id", rows: rows(row("1", "Sanne de Vries", "1978-03-14", "1", "12"), row("2", "Marek Kowalski", "1985-07-02", "0", "34"))},
+	{SQL: "SELECT amount_eur FROM bank.payments WHERE pay_id = 14", rows: rows(row("27400"))},
+	{SQL: "SELECT counterparty_country, count(*) FROM bank.payments GROUP BY counterparty_country HAVING count(*) > 2 ORDER BY 1", rows: rows(row("CH", "3"))},
+	{SQL: "SELECT full_name FROM bank.customers WHERE cust_id = ? AND residency_region = ?", Params: []string{"8", "NON_EU"}, rows: rows(row("Michael Brennan"))},
+	{SQL: "SELECT count(*) FROM bank.payments WHERE booked_at >= ?", Params: []string{"2024-01-01"}, rows: rows(row("5"))},
+	{SQL: "SELECT 1; SELECT 2", Multi: true, rows: rows(row("1"), row("2"))},
+	{SQL: "SHOW DATABASES", some: row("bank")},
+	{SQL: "SHOW TABLES FROM bank", some: row("customers")},
+	{SQL: "SELECT table_name FROM information_schema.tables WHERE table_schema = 'bank' AND table_name = 'payments'", rows: rows(row("payments"))},
+	{SQL: "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'bank' AND table_name = 'customers' AND column_name IN ('cust_id', 'dob') ORDER BY ordinal_position", rows: rows(row("cust_id", "bigint"), row("dob", "date"))},
+	{SQL: "SELECT @@version_comment IS NOT NULL, @@max_allowed_packet > 0, CONNECTION_ID() > 0", rows: rows(row("1", "1", "1"))},
+	{SQL: "SET NAMES utf8mb4", rows: rows()},
+	{SQL: "SELECT DATABASE()", rows: rows(row(null))},
+	{SQL: "SELECT FROM WHERE", errno: 1064},
+	{SQL: "SELECT 1 FROM bank.no_such_table", errno: 1146},
+	{SQL: "SELECT no_such_column FROM bank.customers", errno: 1054},
+	{SQL: "USE no_such_database", errno: 1049},
+	{SQL: "SELECT no_such_function(1)", errno: 1305},
+}
+
+// clientAnswer is what a client program prints for a case.
+type clientAnswer struct {
+	Rows  [][]*string `json:"rows"`
+	Errno int         `json:"errno"`
+	Error string      `json:"error"`
+}
+
+func TestClients(t *testing.T) {
+	programs := filepath.Join(sqetest.Root(), "tests", "e2e", "clients")
+	python := filepath.Join(sqetest.Cache(), "venv", "bin", "python")
+	clients := []struct {
+		name string
+		run  func(t *testing.T, cases []clientCase) []clientAnswer
+	}{
+		{"go-sql-driver", goClient},
+		{"mariadb", mariadbClient},
+		{"pymysql", func(t *testing.T, c []clientCase) []clientAnswer {
+			return program(t, c, python, "-B", filepath.Join(programs, "pymysql_client.py"), "127.0.0.1", fmt.Sprint(demo.Port), "carol", "demo")
+		}},
+		{"connector-python", func(t *testing.T, c []clientCase) []clientAnswer {
+			return program(t, c, python, "-B", filepath.Join(programs, "connector_client.py"), "127.0.0.1", fmt.Sprint(demo.Port), "carol", "demo")
+		}},
+		{"mysql2", func(t *testing.T, c []clientCase) []clientAnswer {
+			return program(t, c, "node", filepath.Join(programs, "mysql2_client.mjs"), "127.0.0.1", fmt.Sprint(demo.Port), "carol", "demo", filepath.Join(sqetest.Cache(), "node"))
+		}},
+		{"connector-j", jdbcClient},
+	}
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
+			answers := c.run(t, clientCases)
+			if len(answers) != len(clientCases) {
+				t.Fatalf("%d answers to %d cases", len(answers), len(clientCases))
+			}
+			for i, want := range clientCases {
+				want.check(t, answers[i])
+			}
+		})
+	}
+}
+
+func (c clientCase) check(t *testing.T, got clientAnswer) {
+	t.Helper()
+	if c.errno != 0 || got.Errno != 0 || got.Error != "" {
+		if got.Errno != c.errno {
+			t.Errorf("%s\n got: error %d %s\nwant: error %d", c.SQL, got.Errno, got.Error, c.errno)
+		}
+		return
+	}
+	if c.some != nil {
+		for _, r := range got.Rows {
+			if sameCells(r[:1], c.some) {
+				return
+			}
+		}
+		t.Errorf("%s\n got: %s\nwant: a row %v", c.SQL, show(got.Rows), c.some)
+		return
+	}
+	ok := len(got.Rows) == len(c.rows)
+	for i := 0; ok && i < len(c.rows); i++ {
+		ok = sameCells(got.Rows[i], c.rows[i])
+	}
+	if !ok {
+		t.Errorf("%s\n got: %s\nwant: %v", c.SQL, show(got.Rows), c.rows)
+	}
+}
+
+// sameCells compares numbers as numbers: clients write 27400 and 27400.0.
+func sameCells(got []*string, want []string) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i, g := range got {
+		if g == nil || want[i] == null {
+			if g != nil || want[i] != null {
+				return false
+			}
+			continue
+		}
+		if *g == want[i] {
+			continue
+		}
+		x, err1 := strconv.ParseFloat(*g, 64)
+		y, err2 := strconv.ParseFloat(want[i], 64)
+		if err1 != nil || err2 != nil || x != y || (strings.Contains(want[i], ".") && len(want[i]) > 15) {
+			return false
+		}
+	}
+	return true
+}
+
+func show(rows [][]*string) string {
+	var b strings.Builder
+	for _, r := range rows {
+		for i, c := range r {
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			if c == nil {
+				b.WriteString("NULL")
+			} else {
+				b.WriteString(*c)
+			}
+		}
+		b.WriteString("; ")
+	}
+	return b.String()
+}
+
+// program runs a client program that speaks JSON.
+func program(t *testing.T, cases []clientCase, name string, args ...string) []clientAnswer {
+	t.Helper()
+	in, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := output(t, string(in), name, args...)
+	var answers []clientAnswer
+	if err := json.Unmarshal(out, &answers); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return answers
+}
+
+// output runs a program to its end and returns what it printed.
+func output(t *testing.T, stdin, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(within(t, 2*time.Minute), name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s (tests/install installs it): %v\n%s%s", name, err, errs.String(), out.String())
+	}
+	return out.Bytes()
+}
+
+func goClient(t *testing.T, cases []clientCase) []clientAnswer {
+	conn := demo.Conn(t, "carol")
+	answers := make([]clientAnswer, len(cases))
+	for i, c := range cases {
+		args := make([]any, len(c.Params))
+		for j, p := range c.Params {
+			args[j] = p
+		}
+		answers[i] = fromAnswer(sqetest.Ask(within(t, time.Minute), conn, c.SQL, args...))
+	}
+	return answers
+}
+
+func fromAnswer(a sqetest.Answer) (out clientAnswer) {
+	if a.Err != nil {
+		return clientAnswer{Errno: int(a.Number()), Error: a.Err.Error()}
+	}
+	for _, r := range a.Rows {
+		out.Rows = append(out.Rows, cells(r, null))
+	}
+	return out
+}
+
+// cells turns the text that stands for NULL into nil.
+func cells(texts []string, nullText string) []*string {
+	out := make([]*string, len(texts))
+	for i := range texts {
+		if texts[i] != nullText {
+			out[i] = &texts[i]
+		}
+	}
+	return out
+}
+
+var mariadbError = regexp.MustCompile(`ERROR ([0-9]+) \(`)
+
+// mariadb runs the command-line client over TLS.
+func mariadb(t *testing.T, user, text string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(within(t, time.Minute), "mariadb", "--no-defaults", "--ssl", "--default-character-set=utf8mb4",
+		"-h", "127.0.0.1", "-P", fmt.Sprint(demo.Port), "-u", user, "-pdemo", "--batch", "--raw", "--skip-column-names", "-e", text)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func mariadbClient(t *testing.T, cases []clientCase) []clientAnswer {
+	answers := make([]clientAnswer, len(cases))
+	for i, c := range cases {
+		text := c.SQL
+		if len(c.Params) > 0 {
+			text = "PREPARE s FROM '" + strings.ReplaceAll(c.SQL, "'", "''") + "'; "
+			var names []string
+			for j, p := range c.Params {
+				names = append(names, fmt.Sprintf("@p%d", j))
+				text += fmt.Sprintf("SET @p%d = '%s'; ", j, p)
+			}
+			text += "EXECUTE s USING " + strings.Join(names, ", ")
+		}
+		out, err := mariadb(t, "carol", text)
+		if err != nil {
+			answers[i].Error = out
+			if m := mariadbError.FindStringSubmatch(out); m != nil {
+				answers[i].Errno, _ = strconv.Atoi(m[1])
+			}
+			continue
+		}
+		for _, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
+			if out != "" {
+				answers[i].Rows = append(answers[i].Rows, cells(strings.Split(line, "\t"), "NULL"))
+			}
+		}
+	}
+	return answers
+}
+
+// jdbc compiles the program for Connector/J and feeds it lines.
+func jdbc(t *testing.T, lines []string) []clientAnswer {
+	t.Helper()
+	jars, err := filepath.Glob(filepath.Join(sqetest.Cache(), "java", "mysql-connector-j-*.jar"))
+	if err != nil || len(jars) == 0 {
+		t.Fatalf("Connector/J is missing; run tests/install (%v)", err)
+	}
+	classes := t.TempDir()
+	output(t, "", "javac", "-d", classes, filepath.Join(sqetest.Root(), "tests", "e2e", "clients", "JdbcClient.java"))
+	out := output(t, strings.Join(lines, "\n"), "java", "-cp", classes+string(os.PathListSeparator)+jars[0], "JdbcClient", "127.0.0.1", fmt.Sprint(demo.Port), "carol", "demo")
+	var answers []clientAnswer
+	for _, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+		parts := strings.Split(line, "\x01")
+		var a clientAnswer
+		if parts[0] == "error" {
+			number, text, _ := strings.Cut(parts[1], "\t")
+			a.Errno, _ = strconv.Atoi(number)
+			a.Error = text
+		} else if len(parts) > 1 && (len(parts) > 2 || parts[1] != "") {
+			for _, r := range parts[1:] {
+				a.Rows = append(a.Rows, cells(strings.Split(r, "\t"), null))
+			}
+		}
+		answers = append(answers, a)
+	}
+	return answers
+}
+
+func jdbcClient(t *testing.T, cases []clientCase) []clientAnswer {
+	var lines []string
+	for _, c := range cases {
+		kind := "query"
+		if len(c.Params) > 0 {
+			kind = "prepared"
+		}
+		lines = append(lines, strings.Join(append([]string{kind, c.SQL}, c.Params...), "\t"))
+	}
+	return jdbc(t, lines)
+}
+
+// TestJDBCMetadata: what BI tools ask Connector/J for.
+func TestJDBCMetadata(t *testing.T) {
+	answers := jdbc(t, []string{"tables\tbank", "columns\tbank\tcustomers"})
+	if len(answers) != 2 || answers[0].Error != "" || answers[1].Error != "" {
+		t.Fatalf("%+v", answers)
+	}
+	if s := show(answers[0].Rows); !strings.Contains(s, "bank | customers") {
+		t.Errorf("the tables of bank: %s", s)
+	}
+	if s := show(answers[1].Rows); !strings.Contains(s, "cust_id | BIGINT") || !strings.Contains(s, "dob | DATE") {
+		t.Errorf("the columns of customers: %s", s)
+	}
+}
+
+// TestLogin: a wrong password and an unknown user get the same error; TLS is what
+// an ordinary client gets.
+func TestLogin(t *testing.T) {
+	if a := ask(t, "carol", "SHOW STATUS LIKE 'Ssl_cipher'"); a.Err != nil || len(a.Rows) == 0 || a.Rows[0][1] == "" {
+		t.Errorf("the connection has no cipher: %s", a.Text())
+	}
+	var texts []string
+	for _, user := range []string{"carol", "nobody"} {
+		db := demo.Open(user, wrongPassword)
+		err := db.PingContext(within(t, time.Minute))
+		_ = db.Close()
+		a := sqetest.Answer{Err: err}
+		if a.Number() != 1045 {
+			t.Errorf("%s with a wrong password: %v, want error 1045", user, err)
+			continue
+		}
+		texts = append(texts, strings.ReplaceAll(err.Error(), user, "USER"))
+	}
+	if len(texts) == 2 && texts[0] != texts[1] {
+		t.Errorf("a wrong password says %q, an unknown user %q: they must not be told apart", texts[0], texts[1])
+	}
+}
