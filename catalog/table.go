@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// Handle is what engine/scan needs of a table beside its plan.Table, in
+// plan.Table.Handle. It is immutable.
+type Handle struct {
+	Table *table.Table
+	// Snapshot is what is read; nil when the table has none.
+	Snapshot *table.Snapshot
+	// Schema is the schema that the fields of the plan.Table were made from.
+	Schema *iceberg.Schema
+}
+
+// selected is a snapshot of a table and the schema to read it with: the schema of
+// the snapshot for a snapshot id, a time and a tag, the schema of the table for
+// the present and for branches, as the Iceberg reference implementation does.
+type selected struct {
+	snapshot *table.Snapshot
+	schema   *iceberg.Schema
+}
+
+// choose finds the snapshot of an AsOf.
+func choose(t *table.Table, name plan.TableName, at plan.AsOf) (selected, error) {
+	meta := t.Metadata()
+	present := selected{snapshot: meta.CurrentSnapshot(), schema: meta.CurrentSchema()}
+	var s *table.Snapshot
+	switch {
+	case at.IsZero():
+		return present, nil
+	case at.Ref != "":
+		for ref, r := range meta.Refs() {
+			if ref != at.Ref {
+				continue
+			}
+			if s = meta.SnapshotByID(r.SnapshotID); s == nil {
+				return selected{}, fault.New(fault.Corrupt, "A branch or tag of table %s points to a snapshot that the table does not have", name)
+			}
+			if r.SnapshotRefType == table.BranchRef {
+				return selected{snapshot: s, schema: present.schema}, nil
+			}
+		}
+		if s == nil && at.Ref == table.MainBranch {
+			return present, nil // a table without snapshots has no refs
+		}
+		if s == nil {
+			return selected{}, fault.New(fault.BadStatement, "Table %s has no branch or tag '%s'; `%s$refs` lists them", name, at.Ref, name.Name)
+		}
+	case at.Snapshot != 0:
+		if s = meta.SnapshotByID(at.Snapshot); s == nil {
+			return selected{}, fault.New(fault.BadStatement, "Table %s has no snapshot %d, or it has expired; `%s$snapshots` lists them", name, at.Snapshot, name.Name)
+		}
+	default:
+		id, ok := snapshotAt(meta, at.Time)
+		if !ok {
+			return selected{}, fault.New(fault.BadStatement, "Table %s had no snapshot at that time; `%s$history` lists when each became current", name, name.Name)
+		}
+		if s = meta.SnapshotByID(id); s == nil {
+			return selected{}, fault.New(fault.BadStatement, "The snapshot of table %s at that time has expired; `%s$snapshots` lists those that are left", name, name.Name)
+		}
+	}
+	if s.SchemaID == nil {
+		return selected{snapshot: s, schema: present.schema}, nil
+	}
+	for _, sc := range meta.Schemas() {
+		if sc.ID == *s.SchemaID {
+			return selected{snapshot: s, schema: sc}, nil
+		}
+	}
+	return selected{}, fault.New(fault.Corrupt, "A snapshot of table %s has a schema that the table does not have", name)
+}
+
+// snapshotAt is the snapshot that was current at a time: the last entry of the
+// history that is not later. Several commits may fall into one millisecond.
+func snapshotAt(meta table.Metadata, at time.Time) (int64, bool) {
+	var id int64
+	found := false
+	ms := at.UnixMilli()
+	for e := range meta.SnapshotLogs() {
+		if e.TimestampMs <= ms {
+			id, found = e.SnapshotID, true
+		}
+	}
+	return id, found
+}
+
+// planTable makes the plan.Table of a loaded table.
+func planTable(t *table.Table, name plan.TableName, at plan.AsOf, metadata string) (*plan.Table, error) {
+	sel, err := choose(t, name, at)
+	if err != nil {
+		return nil, err
+	}
+	meta := t.Metadata()
+	out := &plan.Table{
+		Name:       name,
+		UUID:       meta.TableUUID().String(),
+		SchemaID:   sel.schema.ID,
+		Version:    t.MetadataLocation(),
+		Properties: map[string]string(meta.Properties()),
+		Metadata:   metadata,
+		Handle:     &Handle{Table: t, Snapshot: sel.snapshot, Schema: sel.schema},
+	}
+	if sel.snapshot != nil {
+		out.SnapshotID = sel.snapshot.SnapshotID
+	}
+	if v, ok := out.Properties[TagsProperty]; ok {
+		if out.Tags, err = ParseTags(v, meta.LastColumnID()); err != nil {
+			return nil, err
+		}
+	}
+	if metadata != "" {
+		fields, ok := metadataFields(metadata)
+		if !ok {
+			return nil, missing(name)
+		}
+		out.Fields = fields
+		return out, nil
+	}
+	out.Fields = Fields(sel.schema)
+	out.Formerly = otherNames(sel.schema, meta.Schemas())
+	return out, nil
+}
+
+func missing(name plan.TableName) error {
+	return fault.New(fault.NotFound, "Table '%s' doesn't exist", name)
+}
