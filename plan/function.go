@@ -189,11 +189,12 @@ func init() {
 	add(S, returns(String, 1, 1), "hex_lower") // binary to lower-case hex
 	partial(always, "unhex")
 
-	// Masks of text by character class (package masks says what each means).
-	// mask_classes(s, upper, lower, digit, other, keep_first, keep_last,
-	// whole_when_short): literals; '' keeps the class as it is.
+	// Masks of text by character class: masks.Classes and masks.Alphanum are their
+	// definitions. mask_classes(s, upper, lower, digit, other, keep_first,
+	// keep_last, whole_when_short): all but s are literals (four texts, two BIGINT,
+	// a boolean); '' keeps the class as it is.
 	add(S, returns(String, 8, 8), "mask_classes")
-	// mask_alphanum(s, keep_first, keep_last): Iceberg's rule.
+	// mask_alphanum(s, keep_first, keep_last): Iceberg's rule; BIGINT literals.
 	add(S, returns(String, 3, 3), "mask_alphanum")
 
 	// Dates. Parts and arithmetic take DATE or a timestamp.
@@ -227,8 +228,12 @@ func init() {
 
 	// Nested values, for masks inside a struct: struct_field(s, name literal),
 	// struct_set(s, name literal, value).
+	// struct_set is NULL where s is.
 	add(S, structField, "struct_field")
 	add(S, first(3, 3), "struct_set")
+	// make_struct(value of each field in order), empty_list(), empty_map(): made by
+	// NewStruct and NewEmpty, which set the type.
+	add(S, untyped, "make_struct", "empty_list", "empty_map")
 
 	// barrier(x) is x; no optimiser may move anything through it.
 	add(S, first(1, 1), "barrier")
@@ -427,6 +432,35 @@ func truncated(args []arrow.DataType) (arrow.DataType, error) {
 func structField(args []arrow.DataType) (arrow.DataType, error) {
 	// The name is a literal; NewStructField knows it and sets the type.
 	return nil, fmt.Errorf("use NewStructField")
+}
+
+func untyped([]arrow.DataType) (arrow.DataType, error) {
+	// The arguments do not tell the names of the fields or the type of elements.
+	return nil, fmt.Errorf("use NewStruct or NewEmpty")
+}
+
+// NewStruct makes a struct of type t from the values of its fields, in order.
+func NewStruct(t *arrow.StructType, values []Expr) (*Call, error) {
+	if len(values) != t.NumFields() {
+		return nil, fmt.Errorf("%d values for %d fields", len(values), t.NumFields())
+	}
+	for i, v := range values {
+		if !arrow.TypeEqual(v.Type(), t.Field(i).Type) {
+			return nil, fmt.Errorf("the value of field %d has another type", i)
+		}
+	}
+	return &Call{Func: catalogue["make_struct"], Operands: values, Typ: t}, nil
+}
+
+// NewEmpty makes the list or map of type t without elements.
+func NewEmpty(t arrow.DataType) (*Call, error) {
+	switch t.ID() {
+	case arrow.LIST, arrow.LARGE_LIST:
+		return &Call{Func: catalogue["empty_list"], Typ: t}, nil
+	case arrow.MAP:
+		return &Call{Func: catalogue["empty_map"], Typ: t}, nil
+	}
+	return nil, fmt.Errorf("not a list or map")
 }
 
 // NewStructField reads one field of a struct.
