@@ -336,7 +336,19 @@ func Build(ctx context.Context, dir string) (err error) {
 		}
 	}
 	for _, v := range views {
-		if err := createView(ctx, cat, v.name, v.sql); err != nil {
+		fields := peopleSchema.Fields()
+		if v.columns != nil {
+			fields = nil
+			for _, c := range v.columns {
+				f, _ := peopleSchema.FieldsByName(c)
+				fields = append(fields, f...)
+			}
+		}
+		schema, err := table.ArrowSchemaToIcebergWithFreshIDs(arrow.NewSchema(fields, nil), false)
+		if err != nil {
+			return err
+		}
+		if err := createView(ctx, cat, v.name, v.sql, schema); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
@@ -345,25 +357,31 @@ func Build(ctx context.Context, dir string) (err error) {
 
 // views are stored queries; pat may use them, and what lies below them is
 // governed as if pat had typed it.
-var views = []struct{ name, sql string }{
-	{"people_view", "SELECT * FROM people"},
-	{"people_view2", "SELECT id, name, ssn, region FROM lab.people_view WHERE age > 20"},
-	{"narrow", "SELECT id, age FROM people"}, // not the column that the filter reads
+var views = []struct {
+	name, sql string
+	columns   []string
+}{
+	{"people_view", "SELECT * FROM people", nil},
+	{"people_view2", "SELECT id, name, ssn, region FROM lab.people_view WHERE age > 20", []string{"id", "name", "ssn", "region"}},
+	{"narrow", "SELECT id, age FROM people", []string{"id", "age"}}, // not the column that the filter reads
 }
 
 // createView stores a query in the dialect of SQE. iceberg-go can only say
 // "default", so the metadata file is written again.
-func createView(ctx context.Context, cat *icesql.Catalog, name, query string) error {
+func createView(ctx context.Context, cat *icesql.Catalog, name, query string, schema *iceberg.Schema) error {
 	identifier := catalog.ToIdentifier(Namespace, name)
-	if err := cat.CreateView(ctx, identifier, iceberg.NewSchema(0), query, nil); err != nil {
+	if err := cat.CreateView(ctx, identifier, schema, query, nil); err != nil {
 		return err
 	}
 	v, err := cat.LoadView(ctx, identifier)
 	if err != nil {
 		return err
 	}
-	path := strings.TrimPrefix(v.MetadataLocation(), "file://")
-	text, err := os.ReadFile(path)
+	files, err := filepath.Glob(filepath.Join(strings.TrimPrefix(v.Location(), "file://"), "metadata", "*.metadata.json"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("metadata files of a new view: %v (%w)", files, err)
+	}
+	text, err := os.ReadFile(files[0])
 	if err != nil {
 		return err
 	}
@@ -371,7 +389,7 @@ func createView(ctx context.Context, cat *icesql.Catalog, name, query string) er
 	if changed == string(text) {
 		return errors.New("the metadata of the view names no dialect")
 	}
-	return os.WriteFile(path, []byte(changed), 0o644)
+	return os.WriteFile(files[0], []byte(changed), 0o644)
 }
 
 func (d tableDef) create(ctx context.Context, cat *icesql.Catalog) error {
