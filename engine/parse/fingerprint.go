@@ -1,0 +1,74 @@
+package parse
+
+import "strings"
+
+// maxFingerprint bounds a fingerprint, in bytes.
+const maxFingerprint = 8 << 10
+
+// unreadable is the fingerprint of text that has no tokens.
+const unreadable = "(unreadable statement)"
+
+// Fingerprint is the statement for logs, the audit log and the process list: every
+// literal is ?, lists of literals are one ?, comments are dropped and blanks are
+// single. It depends on tokens only, so that text which does not parse lets no
+// literal through either; text without tokens gives a constant.
+func Fingerprint(text string) string {
+	if len(text) > MaxBytes {
+		return unreadable
+	}
+	l := &lexer{text: text}
+	var b strings.Builder
+	prev, comma := "", false
+	for {
+		tok, ok, err := l.next()
+		if err != nil {
+			return unreadable
+		}
+		if !ok {
+			break
+		}
+		s := text[tok.start:tok.end]
+		switch {
+		case tok.kind == str, tok.kind == number, tok.kind == param:
+			s = "?"
+		case tok.kind == word && digit(s[0]):
+			// A word that starts with a digit is a name by MySQL's leave only; it is
+			// more often a number that was mistyped.
+			s = "?"
+		}
+		if s == "," && !comma {
+			comma = true
+			continue
+		}
+		if comma {
+			comma = false
+			if prev == "?" && s == "?" {
+				continue
+			}
+			b.WriteByte(',')
+			prev = ","
+		}
+		if b.Len() >= maxFingerprint {
+			return strings.ToValidUTF8(b.String()[:maxFingerprint], "") + "..."
+		}
+		if gap(prev, s) {
+			b.WriteByte(' ')
+		}
+		b.WriteString(s)
+		prev = s
+	}
+	return strings.ToValidUTF8(strings.TrimRight(b.String(), " ;"), "?")
+}
+
+// gap reports whether a blank stands between two tokens of a fingerprint.
+func gap(prev, next string) bool {
+	switch next {
+	case ",", ")", ".", ";":
+		return false
+	}
+	switch prev {
+	case "", "(", ".":
+		return false
+	}
+	return true
+}

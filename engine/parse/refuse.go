@@ -1,0 +1,54 @@
+package parse
+
+import "sqe/fault"
+
+// refused gives the error of a statement that is refused by name: what could read
+// or write files of the server, run code in it, or wait on locks.
+func (p *parser) refused() error {
+	no := func(what, advice string) error {
+		return fault.New(fault.Unsupported, "%s is not supported; %s", what, advice)
+	}
+	switch p.word(0) {
+	case "load":
+		return no("LOAD DATA", "write the file with a tool of the lakehouse (Spark, PyIceberg)")
+	case "call":
+		return no("CALL", "SQE has no stored procedures")
+	case "handler":
+		return no("HANDLER", "use SELECT")
+	case "do":
+		return no("DO", "use SELECT")
+	case "xa":
+		return no("XA", "every statement is its own transaction")
+	case "install", "uninstall":
+		return no("INSTALL", "SQE loads no plugins")
+	case "create", "alter", "drop":
+		for i := 1; i < 12; i++ {
+			switch p.word(i) {
+			case "procedure", "trigger", "event", "function":
+				return no("CREATE, ALTER and DROP of procedures, functions, triggers and events", "SQE runs no stored code; use a view")
+			case "table", "view", "database", "schema", "user", "role", "index":
+				i = 12
+			}
+		}
+	}
+	for i := p.pos; i < len(p.tokens); i++ {
+		if p.tokens[i].kind != word {
+			continue
+		}
+		rel := i - p.pos
+		switch p.word(rel) {
+		case "into":
+			if w := p.word(rel + 1); w == "outfile" || w == "dumpfile" {
+				return no("SELECT ... INTO OUTFILE and DUMPFILE", "let the client write the file")
+			}
+			if i+1 < len(p.tokens) && p.tokens[i+1].kind == variable {
+				return no("SELECT ... INTO @variable", "use SET @variable = (SELECT ...)")
+			}
+		case "load_file", "get_lock", "release_lock", "is_free_lock", "is_used_lock", "release_all_locks", "benchmark", "sleep", "master_pos_wait", "source_pos_wait":
+			if i+1 < len(p.tokens) && p.tokens[i+1].kind == punct && p.str(i+1) == "(" {
+				return no("the function "+p.str(i), "it would read files of the server, wait, or hold a lock")
+			}
+		}
+	}
+	return nil
+}

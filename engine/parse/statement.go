@@ -1,0 +1,87 @@
+package parse
+
+import (
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+)
+
+// Statement is one statement. The set of implementations is closed.
+type Statement interface{ statement() }
+
+// Kind says what becomes of a statement of the MySQL grammar.
+type Kind uint8
+
+// The kinds of SQL statements.
+const (
+	Other       Kind = iota // known to the grammar and to nobody else
+	Query                   // SELECT, UNION, WITH, VALUES, TABLE
+	Show                    // SHOW, DESCRIBE: answered from what the principal may see
+	Set                     // SET of variables
+	Transaction             // BEGIN, COMMIT, ROLLBACK, savepoints, table locks: accepted, without effect
+	Write                   // INSERT, UPDATE, DELETE, REPLACE, DDL
+)
+
+// SQL is a statement of the MySQL grammar.
+type SQL struct {
+	Text   string // folded, without comments
+	AST    sqlparser.Statement
+	Kind   Kind
+	Params int // number of ? placeholders
+}
+
+// Explain is EXPLAIN [ANALYZE] [FORMAT = name] statement.
+type Explain struct {
+	Analyze bool
+	Format  string // lower case; "" when none was named
+	Stmt    Statement
+}
+
+// ExplainPolicy is EXPLAIN POLICY [FORMAT [=] JSON] statement.
+type ExplainPolicy struct {
+	JSON bool
+	Stmt Statement
+}
+
+// ShowPolicyStatus is SHOW POLICY STATUS.
+type ShowPolicyStatus struct{}
+
+// ShowProcesslist is SHOW [FULL] PROCESSLIST.
+type ShowProcesslist struct{ Full bool }
+
+// Kill is KILL [CONNECTION | QUERY] id.
+type Kill struct {
+	ID    uint32
+	Query bool
+}
+
+// Prepare is PREPARE name FROM 'text' | @variable. Var has no @.
+type Prepare struct{ Name, Text, Var string }
+
+// ExecuteStmt is EXECUTE name [USING @a, ...]. Vars have no @.
+type ExecuteStmt struct {
+	Name string
+	Vars []string
+}
+
+// Deallocate is DEALLOCATE PREPARE name.
+type Deallocate struct{ Name string }
+
+// SetRole is SET ROLE NONE | ALL | DEFAULT | name, ...
+type SetRole struct {
+	All, None, Default bool
+	Names              []string
+}
+
+// Use is USE database, with a name of any depth (JoinDatabase).
+type Use struct{ Database string }
+
+func (*SQL) statement()              {}
+func (*Explain) statement()          {}
+func (*ExplainPolicy) statement()    {}
+func (*ShowPolicyStatus) statement() {}
+func (*ShowProcesslist) statement()  {}
+func (*Kill) statement()             {}
+func (*Prepare) statement()          {}
+func (*ExecuteStmt) statement()      {}
+func (*Deallocate) statement()       {}
+func (*SetRole) statement()          {}
+func (*Use) statement()              {}
