@@ -113,8 +113,8 @@ func TransformExpr(e Expr, f func(Expr) (Expr, error)) (Expr, error) {
 	return f(e)
 }
 
-// defined calls f for every id that the node itself creates.
-func defined(n Node, f func(ColumnID)) {
+// Defined calls f for every id that the node itself creates.
+func Defined(n Node, f func(ColumnID)) {
 	switch n := n.(type) {
 	case *Scan, *Values, *SetOp, *Recursive, *WorkTable, *Foreign:
 		for _, c := range n.Columns() {
@@ -139,7 +139,7 @@ func defined(n Node, f func(ColumnID)) {
 // once: the correlated columns of a sub-query or lateral side.
 func Free(n Node) []ColumnID {
 	made := map[ColumnID]bool{}
-	Walk(n, func(n Node) bool { defined(n, func(id ColumnID) { made[id] = true }); return true })
+	Walk(n, func(n Node) bool { Defined(n, func(id ColumnID) { made[id] = true }); return true })
 	var out []ColumnID
 	seen := map[ColumnID]bool{}
 	Walk(n, func(n Node) bool {
@@ -278,7 +278,7 @@ func fresh(n Node, ids *IDs, renamed map[ColumnID]ColumnID) map[ColumnID]ColumnI
 	}
 	own := map[ColumnID]bool{}
 	Walk(n, func(n Node) bool {
-		defined(n, func(id ColumnID) {
+		Defined(n, func(id ColumnID) {
 			if !own[id] {
 				own[id] = true
 				m[id] = ids.New()

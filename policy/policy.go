@@ -120,8 +120,8 @@ type ColumnRule struct {
 	Action string
 	// SQL is the expression of CUSTOM, with {col} for the column.
 	SQL string
-	// Why says, for Forbid, in words for the administrator why the column is
-	// withheld.
+	// Why says in words for the administrator why the column is withheld (Forbid),
+	// or NULL although no policy says so.
 	Why    string
 	Origin Origin
 }
@@ -139,6 +139,9 @@ type Restrictions struct {
 	Filters []RowFilter
 	// Columns by field id, also of fields inside structs; absent means untouched.
 	Columns map[int]ColumnRule
+	// Also holds, by field id, the origins of further policies that ask for the
+	// rule in Columns, when several do.
+	Also map[int][]Origin
 	// Exempt lists the policies that exempted the principal from a mask or filter.
 	Exempt []Origin
 	// Notes are for the administrator: a mask on a column that never existed.

@@ -1,0 +1,229 @@
+package rewrite
+
+import (
+	"slices"
+
+	"sqe/fault"
+	"sqe/masks"
+	"sqe/plan"
+)
+
+// Govern puts a Guard around every scan of a statement, wherever it stands:
+// below joins, set operations, recursion and row-executor pieces, and in the
+// plans of sub-queries. ids are those of the statement; lookup gives the bound
+// restrictions of a scan's table; salt the salt of the statement, asked for only
+// when a mask needs it.
+//
+// A guard yields only the columns that the statement refers to, under the ids of
+// the scan, so that nothing above it changes. A Scan or Project of the result may
+// have no columns at all (count(*)): it yields rows all the same.
+//
+// It fails with fault.Withheld when the statement refers to a withheld column,
+// and with whatever lookup fails with.
+func Govern(root plan.Node, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, error), salt func() []byte) (plan.Node, *Record, error) {
+	g := &governor{ids: ids, lookup: lookup, salt: salt, used: usedColumns(root), record: &Record{}, tables: map[*Bound]int{}}
+	out, err := plan.Transform(root, g.node)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range g.record.Tables {
+		t := &g.record.Tables[i]
+		slices.Sort(t.Used)
+		t.Used = slices.Compact(t.Used)
+	}
+	return out, g.record, nil
+}
+
+type governor struct {
+	ids    *plan.IDs
+	lookup func(*plan.Scan) (*Bound, error)
+	salt   func() []byte
+	used   columnSet
+	record *Record
+	tables map[*Bound]int // index in record
+}
+
+func (g *governor) node(n plan.Node) (plan.Node, error) {
+	switch n := n.(type) {
+	case *plan.Scan:
+		return g.guard(n)
+	case *plan.Guard:
+		// Only this package makes guards; one from elsewhere may hold anything.
+		return nil, fault.New(fault.Internal, "the plan is governed already")
+	}
+	return n, nil
+}
+
+// guard is Guard(Project(masks, Filter(row filters, Scan))).
+func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
+	if s.Definer || s.Table == nil {
+		return nil, fault.New(fault.Internal, "a table of a policy stands in the statement")
+	}
+	b, err := g.lookup(s)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil || !sameTable(b.table, s.Table) {
+		return nil, fault.New(fault.Internal, "the restrictions of table '%s' are those of another table or version", s.Table.Name)
+	}
+	r := &rawColumns{ids: g.ids, cols: make([]plan.ScanColumn, 0, len(s.Cols))}
+	items := make([]plan.Item, 0, len(s.Cols))
+	var masked map[plan.ColumnID]bool
+	fields := make([]int, 0, len(s.Cols))
+	// One block for all references: there are as many as columns.
+	refs := make([]plan.Ref, 0, len(s.Cols))
+	for _, c := range s.Cols {
+		if !g.used.has(c.ID) {
+			continue
+		}
+		if _, ok := b.withheld[c.FieldID]; ok {
+			return nil, fault.New(fault.Withheld, "column '%s' of table '%s' is withheld: a policy on it cannot be applied; leave it out or ask an administrator", c.Name, s.Table.Name)
+		}
+		fields = append(fields, c.FieldID)
+		rule := b.columns[c.FieldID]
+		item := plan.Item{Column: c.Column}
+		if rule == nil || rule.custom == nil {
+			refs = append(refs, plan.Ref{ID: r.id(c), Typ: c.Type, Name: c.Name})
+			item.Expr = &refs[len(refs)-1]
+		}
+		if rule != nil {
+			if item.Expr, err = g.mask(rule, item.Expr, r); err != nil {
+				return nil, err
+			}
+			item.Nullable = true
+			if masked == nil {
+				masked = map[plan.ColumnID]bool{}
+			}
+			masked[c.ID] = true
+		}
+		items = append(items, item)
+	}
+	conditions := make([]plan.Expr, len(b.filters))
+	for i, f := range b.filters {
+		conditions[i] = f.instantiate(g.ids, r.id)
+	}
+	g.note(b, fields)
+	// Prune of the statement's scan is dropped: whoever set it did not know what
+	// is masked.
+	var in plan.Node = &plan.Scan{Table: s.Table, Cols: r.cols}
+	if len(conditions) > 0 {
+		in = &plan.Filter{Input: in, Cond: conjunction(conditions)}
+	}
+	return &plan.Guard{
+		Input: &plan.Project{Input: in, Items: items},
+		Table: s.Table, Masked: masked, Filtered: len(conditions) > 0,
+	}, nil
+}
+
+func (g *governor) mask(c *column, raw plan.Expr, r *rawColumns) (plan.Expr, error) {
+	switch {
+	case c.custom != nil:
+		return c.custom.instantiate(g.ids, r.id), nil
+	case c.salted != nil:
+		var salt []byte
+		if g.salt != nil {
+			salt = g.salt()
+		}
+		m, err := c.salted(salt)
+		if err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "a mask lacks its salt of %d bytes", masks.MinSalt)
+		}
+		return m(raw), nil
+	}
+	return c.mask(raw), nil
+}
+
+// note adds a use of the table to the record.
+func (g *governor) note(b *Bound, fields []int) {
+	i, ok := g.tables[b]
+	if !ok {
+		i = len(g.record.Tables)
+		g.tables[b] = i
+		g.record.Tables = append(g.record.Tables, b.record)
+		g.record.Tables[i].Used = fields
+		return
+	}
+	t := &g.record.Tables[i]
+	t.Used = append(t.Used, fields...)
+}
+
+// rawColumns collects the columns of the scan below a guard, each field once.
+type rawColumns struct {
+	ids  *plan.IDs
+	cols []plan.ScanColumn
+}
+
+// id is the raw column of the field of c. Masks and filters ask for few fields,
+// which are most often among the last ones asked for.
+func (r *rawColumns) id(c plan.ScanColumn) plan.ColumnID {
+	for i := len(r.cols) - 1; i >= 0; i-- {
+		if r.cols[i].FieldID == c.FieldID {
+			return r.cols[i].ID
+		}
+	}
+	c.ID = r.ids.New()
+	r.cols = append(r.cols, c)
+	return c.ID
+}
+
+// sameTable reports whether restrictions bound to a hold for b: the same version
+// of the same table with the same schema.
+func sameTable(a, b *plan.Table) bool {
+	return a == b || (a.Name.Key() == b.Name.Key() && a.UUID == b.UUID && a.Version == b.Version &&
+		a.SchemaID == b.SchemaID && a.SnapshotID == b.SnapshotID && a.Metadata == b.Metadata)
+}
+
+func conjunction(list []plan.Expr) plan.Expr {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return plan.MustCall("and", list...)
+}
+
+// columnSet is a set of column ids. Ids of a statement are dense.
+type columnSet []bool
+
+func (s columnSet) has(id plan.ColumnID) bool { return int(id) < len(s) && s[id] }
+
+func (s *columnSet) add(id plan.ColumnID) {
+	for int(id) >= len(*s) {
+		*s = append(*s, make([]bool, max(64, len(*s)))...)
+	}
+	(*s)[id] = true
+}
+
+// usedColumns is the set of columns that anything in the plan refers to: by an
+// expression, or by position where a node takes its input's columns as they are.
+func usedColumns(root plan.Node) columnSet {
+	var used columnSet
+	whole := func(n plan.Node) {
+		for _, c := range n.Columns() {
+			used.add(c.ID)
+		}
+	}
+	whole(root)
+	plan.Walk(root, func(n plan.Node) bool {
+		switch n.(type) {
+		case *plan.SetOp, *plan.Recursive, *plan.Foreign, *plan.Distinct:
+			for _, in := range n.Inputs() {
+				whole(in)
+			}
+		}
+		for _, e := range n.Exprs() {
+			plan.WalkExpr(e, func(e plan.Expr) bool {
+				switch e := e.(type) {
+				case *plan.Ref:
+					used.add(e.ID)
+				case *plan.Subquery:
+					// EXISTS takes rows only, whatever their columns are.
+					if e.Kind != plan.ExistsSubquery {
+						whole(e.Plan)
+					}
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return used
+}

@@ -1,0 +1,432 @@
+package rewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"sqe/fault"
+	"sqe/masks"
+	"sqe/plan"
+	"sqe/policy"
+)
+
+// Binder turns policy texts into expressions over a scan of the table that it
+// makes for this purpose. Ids of columns are unique within one answer only.
+// Tables that the text reads besides are scans marked plan.Scan.Definer.
+type Binder interface {
+	// Condition binds a row filter: a boolean expression.
+	Condition(ctx context.Context, t *plan.Table, sql string) (*plan.Scan, plan.Expr, error)
+	// Value binds the expression of a CUSTOM mask.
+	Value(ctx context.Context, t *plan.Table, sql string) (*plan.Scan, plan.Expr, error)
+}
+
+// Bound is the restrictions of one table for one principal, with their texts
+// bound. It is immutable and may be shared between statements.
+type Bound struct {
+	table   *plan.Table
+	filters []*template
+	// columns by id of the top-level field, without the withheld ones.
+	columns  map[int]*column
+	withheld map[int]string
+	record   TableRecord
+}
+
+// column is what happens to one top-level column.
+type column struct {
+	// mask is set for the vocabulary, unless it needs the salt of a statement.
+	mask   masks.Mask
+	salted func(salt []byte) (masks.Mask, error)
+	custom *template
+}
+
+// template is an expression over its own scan; a statement gets a copy with its
+// own ids.
+type template struct {
+	expr plan.Expr
+	// reads are the columns of the scan that expr refers to.
+	reads []plan.ScanColumn
+}
+
+// Withheld lists by field id the columns that cannot be used, with the reason for
+// administrators. The caller must not change it.
+func (b *Bound) Withheld() map[int]string { return b.withheld }
+
+// Record is what these restrictions do, whatever the statement is.
+func (b *Bound) Record() TableRecord { return b.record }
+
+// Prepare binds the restrictions of one table. The options need no salt.
+//
+// It fails with fault.PolicyBroken when the restrictions are incomplete, refuse
+// the table, or hold a filter that cannot be bound; with fault.Denied for a
+// metadata table whose table is restricted, because metadata holds statistics of
+// hidden rows and raw values. An outage while binding keeps its kind.
+func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binder, o masks.Options) (*Bound, error) {
+	switch {
+	case r == nil || (!r.Complete && r.Refuse == ""):
+		return nil, broken(t, errors.New("no policy source decided about the table"))
+	case r.Refuse != "":
+		return nil, broken(t, errors.New(r.Refuse))
+	}
+	p := &preparation{ctx: ctx, table: t, restrictions: r, binder: b, options: o, names: map[int]string{}}
+	p.name(t.Fields, "")
+	if t.Metadata != "" && p.restricted() {
+		return nil, fault.New(fault.Denied, "metadata of table '%s' cannot be read under a row filter or column mask; ask an administrator", t.Name)
+	}
+	out := &Bound{table: t, columns: map[int]*column{}, withheld: map[int]string{}}
+	for _, f := range r.Filters {
+		c, err := p.filter(f)
+		if err != nil {
+			return nil, err
+		}
+		out.filters = append(out.filters, c)
+	}
+	for _, f := range t.Fields {
+		c, err := p.column(f)
+		switch {
+		case err == nil && c != nil:
+			out.columns[f.ID] = c
+		case p.outage(err):
+			return nil, outage(t, err)
+		case err != nil:
+			out.withheld[f.ID] = err.Error()
+		}
+	}
+	out.record = p.record(out)
+	return out, nil
+}
+
+type preparation struct {
+	ctx          context.Context
+	table        *plan.Table
+	restrictions *policy.Restrictions
+	binder       Binder
+	options      masks.Options
+	names        map[int]string // dotted path of every field
+}
+
+func (p *preparation) name(fields []plan.Field, prefix string) {
+	for _, f := range fields {
+		p.names[f.ID] = prefix + f.Name
+		p.name(f.Children, prefix+f.Name+".")
+	}
+}
+
+func (p *preparation) restricted() bool {
+	if len(p.restrictions.Filters) > 0 {
+		return true
+	}
+	for _, rule := range p.restrictions.Columns {
+		if rule.Masks() {
+			return true
+		}
+	}
+	return false
+}
+
+func broken(t *plan.Table, cause error) error {
+	return fault.Wrap(fault.PolicyBroken, cause, "a policy of table '%s' cannot be applied, so the table is refused; an administrator finds the cause in the log", t.Name)
+}
+
+// outage reports whether err says nothing about the policy: then no column may
+// be withheld for it and nothing may be cached.
+func (p *preparation) outage(err error) bool {
+	if err == nil {
+		return false
+	}
+	if p.ctx.Err() != nil {
+		return true
+	}
+	switch fault.KindOf(err) {
+	case fault.Cancelled, fault.Timeout, fault.Unavailable, fault.Limit:
+		return true
+	}
+	return false
+}
+
+// outage keeps the kind only: the text may name what a policy reads.
+func outage(t *plan.Table, err error) error {
+	kind := fault.KindOf(err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = fault.Timeout
+	case errors.Is(err, context.Canceled):
+		kind = fault.Cancelled
+	}
+	return fault.Wrap(kind, err, "the policies of table '%s' cannot be prepared now; try again", t.Name)
+}
+
+// rule is the rule of a field that changes something.
+func (p *preparation) rule(id int) (policy.ColumnRule, bool) {
+	r, ok := p.restrictions.Columns[id]
+	return r, ok && r.Masks()
+}
+
+func (p *preparation) filter(f policy.RowFilter) (*template, error) {
+	scan, e, err := p.binder.Condition(p.ctx, p.table, f.SQL)
+	if err == nil && e.Type().ID() != arrow.BOOL {
+		err = errors.New("a row filter is not a condition")
+	}
+	var c *template
+	if err == nil {
+		c, err = newTemplate(scan, e, true)
+	}
+	switch {
+	case p.outage(err):
+		return nil, outage(p.table, err)
+	case err != nil:
+		return nil, broken(p.table, fmt.Errorf("row filter of policy %q: %w", f.Origin.Policy, err))
+	}
+	return c, nil
+}
+
+// newTemplate checks what a binder returned: the expression refers to its own
+// scan, and tables in sub-queries are read with the rights of the policy.
+func newTemplate(scan *plan.Scan, e plan.Expr, subqueries bool) (*template, error) {
+	c := &template{expr: e}
+	for _, id := range plan.Refs(e) {
+		i := slices.IndexFunc(scan.Cols, func(s plan.ScanColumn) bool { return s.ID == id })
+		if i < 0 {
+			return nil, errors.New("the expression refers to a column that is not of the table")
+		}
+		c.reads = append(c.reads, scan.Cols[i])
+	}
+	var err error
+	plan.WalkExpr(e, func(e plan.Expr) bool {
+		s, ok := e.(*plan.Subquery)
+		if !ok {
+			return err == nil
+		}
+		if !subqueries {
+			err = errors.New("a mask cannot hold a sub-query")
+			return false
+		}
+		plan.Walk(s.Plan, func(n plan.Node) bool {
+			switch n := n.(type) {
+			case *plan.Scan:
+				if !n.Definer {
+					err = errors.New("a table in a sub-query is not read with the rights of the policy")
+				}
+			case *plan.Guard, *plan.Foreign:
+				err = fmt.Errorf("a policy cannot hold %T", n)
+			}
+			return err == nil
+		})
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// instantiate is the expression over the raw columns of a statement's scan.
+func (c *template) instantiate(ids *plan.IDs, raw func(plan.ScanColumn) plan.ColumnID) plan.Expr {
+	renamed := make(map[plan.ColumnID]plan.ColumnID, len(c.reads))
+	for _, r := range c.reads {
+		renamed[r.ID] = raw(r)
+	}
+	return plan.RenumberExpr(c.expr, ids, renamed)
+}
+
+// column is what happens to a top-level field; nil when nothing does. An error
+// withholds the column.
+func (p *preparation) column(f plan.Field) (*column, error) {
+	rule, ok := p.rule(f.ID)
+	if ok && rule.Kind == policy.Mask && rule.Action == masks.CustomSQL {
+		if err := p.enclosing(f, rule); err != nil {
+			return nil, err
+		}
+		c, err := p.custom(f, rule)
+		if err != nil {
+			return nil, err
+		}
+		return &column{custom: c}, nil
+	}
+	// Any salt shows whether the mask can be built; the statement brings its own.
+	m, err := p.mask(f, make([]byte, masks.MinSalt))
+	if err != nil || m == nil {
+		return nil, err
+	}
+	if p.needsSalt(f) {
+		return &column{salted: func(salt []byte) (masks.Mask, error) { return p.mask(f, salt) }}, nil
+	}
+	return &column{mask: m}, nil
+}
+
+// mask is the mask of a field with everything inside it; nil when nothing is
+// masked.
+func (p *preparation) mask(f plan.Field, salt []byte) (masks.Mask, error) {
+	o := p.options
+	o.Salt = salt
+	if rule, ok := p.rule(f.ID); ok {
+		if err := p.enclosing(f, rule); err != nil {
+			return nil, err
+		}
+		return ruleMask(f, rule, o)
+	}
+	if len(f.Children) == 0 {
+		return nil, nil
+	}
+	if f.Type.ID() != arrow.STRUCT {
+		// The elements of a list or map are not single values of a row.
+		for _, c := range f.Children {
+			if id, found := p.inside(c); found {
+				return nil, fmt.Errorf("field %q is inside a list or map and cannot be masked", p.names[id])
+			}
+		}
+		return nil, nil
+	}
+	type change struct {
+		name string
+		mask masks.Mask
+	}
+	var changes []change
+	for _, c := range f.Children {
+		m, err := p.mask(c, salt)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			continue
+		}
+		field, err := plan.NewStructField(&plan.Literal{Typ: f.Type}, c.Name)
+		if err != nil || !arrow.TypeEqual(field.Typ, c.Type) {
+			return nil, fmt.Errorf("field %q cannot be found by its name", p.names[c.ID])
+		}
+		changes = append(changes, change{c.Name, m})
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	return func(raw plan.Expr) plan.Expr {
+		out := raw
+		for _, c := range changes {
+			field, err := plan.NewStructField(raw, c.name)
+			if err != nil {
+				panic(err) // checked above for the type of raw
+			}
+			out = plan.MustCall("struct_set", out, &plan.Literal{Value: c.name, Typ: plan.String}, c.mask(field))
+		}
+		// A struct that is NULL stays NULL, also where the mask of a field gives a
+		// constant.
+		return &plan.Case{
+			Whens: []plan.When{{Cond: plan.MustCall("is_null", raw), Then: &plan.Literal{Typ: raw.Type()}}},
+			Else:  out, Typ: raw.Type(),
+		}
+	}, nil
+}
+
+// ruleMask is the mask of a rule that is not CUSTOM.
+func ruleMask(f plan.Field, rule policy.ColumnRule, o masks.Options) (masks.Mask, error) {
+	switch rule.Kind {
+	case policy.Forbid:
+		if rule.Why != "" {
+			return nil, errors.New(rule.Why)
+		}
+		return nil, errors.New("the policy forbids the column")
+	case policy.Nullify:
+		if rule.Action == masks.IcebergNull {
+			return masks.New(rule.Action, f, o)
+		}
+		return masks.New(masks.Null, f, o)
+	case policy.Fixed:
+		if rule.Action != "" && rule.Action != masks.IcebergFixed {
+			return nil, fmt.Errorf("the constant %q is not known", rule.Action)
+		}
+		return masks.New(masks.IcebergFixed, f, o)
+	case policy.Mask:
+		if rule.Action == masks.CustomSQL {
+			return nil, errors.New("CUSTOM does not apply to a field inside a column")
+		}
+		return masks.New(rule.Action, f, o)
+	}
+	return nil, errors.New("the rule has no kind")
+}
+
+// enclosing decides about rules on fields inside a field that has a rule itself.
+// NULL in the place of the whole hides them as well; anything else would decide
+// by chance which of the two holds. Inside one answer of Iceberg's catalog the
+// two are an error in any case (specification, ReadRestrictions).
+func (p *preparation) enclosing(f plan.Field, rule policy.ColumnRule) error {
+	for _, c := range f.Children {
+		id, found := p.inside(c)
+		if !found {
+			continue
+		}
+		inner := p.restrictions.Columns[id]
+		iceberg := strings.HasPrefix(rule.Action, "iceberg:") && inner.Origin.Source == rule.Origin.Source
+		if nullifies(rule) && !iceberg {
+			continue
+		}
+		return fmt.Errorf("there are rules on the column and on field %q inside it", p.names[id])
+	}
+	return nil
+}
+
+func nullifies(rule policy.ColumnRule) bool {
+	return rule.Kind == policy.Nullify || rule.Kind == policy.Forbid ||
+		(rule.Kind == policy.Mask && (rule.Action == masks.Null || rule.Action == masks.IcebergNull))
+}
+
+// inside finds a rule on f or anything inside it.
+func (p *preparation) inside(f plan.Field) (id int, found bool) {
+	if _, ok := p.rule(f.ID); ok {
+		return f.ID, true
+	}
+	for _, c := range f.Children {
+		if id, ok := p.inside(c); ok {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+func (p *preparation) needsSalt(f plan.Field) bool {
+	if rule, ok := p.rule(f.ID); ok && masks.NeedsSalt(rule.Action) {
+		return true
+	}
+	return slices.ContainsFunc(f.Children, p.needsSalt)
+}
+
+// custom binds a CUSTOM mask. {col} stands for the column as an identifier, so
+// that no name can be read as anything else.
+func (p *preparation) custom(f plan.Field, rule policy.ColumnRule) (*template, error) {
+	sql := strings.ReplaceAll(rule.SQL, "{col}", "`"+strings.ReplaceAll(f.Name, "`", "``")+"`")
+	if strings.TrimSpace(sql) == "" {
+		return nil, errors.New("the CUSTOM mask has no expression")
+	}
+	scan, e, err := p.binder.Value(p.ctx, p.table, sql)
+	if p.outage(err) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the expression of the CUSTOM mask cannot be bound: %w", err)
+	}
+	c, err := newTemplate(scan, e, false)
+	if err != nil {
+		return nil, err
+	}
+	// A mask reads raw values. One that reads another column masked for the same
+	// principal would show what that column's mask hides.
+	for _, r := range c.reads {
+		if r.FieldID == f.ID {
+			continue
+		}
+		other, ok := p.table.Field(r.FieldID)
+		if !ok {
+			return nil, errors.New("the expression of the CUSTOM mask names a column that is not of the table")
+		}
+		if _, masked := p.inside(other); masked {
+			return nil, fmt.Errorf("the expression of the CUSTOM mask names column %q, which is masked too", other.Name)
+		}
+	}
+	if c.expr, err = masks.Custom(e, f); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

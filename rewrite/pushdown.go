@@ -1,0 +1,215 @@
+package rewrite
+
+import "sqe/plan"
+
+// Pushdown tells the scans of a governed plan which rows they need not yield
+// (plan.Scan.Prune): those that a row filter hides, and those that the user's own
+// conditions drop. Nothing is removed above: pruning is advice.
+//
+// A condition of the user goes below a guard only if it refers to unmasked
+// columns of that guard alone, is the same for the same row always, and can never
+// fail: then what it reveals by being evaluated early is what it says anyway. A
+// condition on a masked column would be compared with raw statistics.
+func Pushdown(root plan.Node) plan.Node { return push(root, nil) }
+
+// push pushes conditions that every needed row of n fulfils.
+func push(n plan.Node, conds []plan.Expr) plan.Node {
+	switch n := n.(type) {
+	case *plan.Guard:
+		return pushGuard(n, conds)
+	case *plan.Filter:
+		return inputs(n, append(conds[:len(conds):len(conds)], conjuncts(n.Cond)...))
+	case *plan.Sort, *plan.Distinct:
+		return inputs(n, conds)
+	case *plan.Project:
+		return inputs(n, through(conds, n.Items))
+	case *plan.Aggregate:
+		// A condition on the keys drops whole groups. Without keys there is a row
+		// even for no input, so nothing may go below.
+		if len(n.Keys) == 0 {
+			return inputs(n, nil)
+		}
+		return inputs(n, through(conds, n.Keys))
+	case *plan.Join:
+		return pushJoin(n, conds)
+	case *plan.SetOp:
+		if n.Kind != plan.Union {
+			return inputs(n, nil)
+		}
+		return subplans(n.WithInputs([]plan.Node{
+			push(n.Left, through(conds, positional(n.Cols, n.Left))),
+			push(n.Right, through(conds, positional(n.Cols, n.Right))),
+		}))
+	}
+	// Limit, Window, Recursive and Foreign depend on rows that a condition above
+	// them drops.
+	return inputs(n, nil)
+}
+
+// inputs rebuilds n with the conditions pushed into every input.
+func inputs(n plan.Node, conds []plan.Expr) plan.Node {
+	in := n.Inputs()
+	if len(in) > 0 {
+		out := make([]plan.Node, len(in))
+		for i, c := range in {
+			out[i] = push(c, conds)
+		}
+		n = n.WithInputs(out)
+	}
+	return subplans(n)
+}
+
+// subplans treats the plans of sub-queries on their own.
+func subplans(n plan.Node) plan.Node {
+	out, _ := plan.MapExprs(n, func(e plan.Expr) (plan.Expr, error) {
+		s, ok := e.(*plan.Subquery)
+		if !ok {
+			return e, nil
+		}
+		c := *s
+		c.Plan = push(s.Plan, nil)
+		return &c, nil
+	})
+	return out
+}
+
+func pushJoin(n *plan.Join, conds []plan.Expr) plan.Node {
+	var on []plan.Expr
+	if n.On != nil {
+		on = conjuncts(n.On)
+	}
+	// A row of an outer side is kept whether or not On holds, and a condition
+	// above may be true of the NULLs that stand in for a missing row.
+	var left, right []plan.Expr
+	switch n.Kind {
+	case plan.Inner, plan.Cross:
+		left = append(append(left, conds...), on...)
+		right = left
+	case plan.Semi:
+		left = append(append(left, conds...), on...)
+		right = on
+	case plan.Left, plan.Anti:
+		left, right = conds, on
+	case plan.Right:
+		left, right = on, conds
+	}
+	return subplans(n.WithInputs([]plan.Node{push(n.Left, left), push(n.Right, right)}))
+}
+
+// through rewrites conditions over the items of a node into ones over its input
+// and leaves out those that refer to anything else or to an item that may not be
+// evaluated for other rows.
+func through(conds []plan.Expr, items []plan.Item) []plan.Expr {
+	if len(conds) == 0 {
+		return nil
+	}
+	by := make(map[plan.ColumnID]plan.Expr, len(items))
+	for _, it := range items {
+		by[it.ID] = it.Expr
+	}
+	var out []plan.Expr
+	for _, c := range conds {
+		if e, ok := substitute(c, by); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func substitute(e plan.Expr, by map[plan.ColumnID]plan.Expr) (plan.Expr, bool) {
+	ok := true
+	out, _ := plan.TransformExpr(e, func(e plan.Expr) (plan.Expr, error) {
+		switch e := e.(type) {
+		case *plan.Ref:
+			if x, found := by[e.ID]; found {
+				return x, nil
+			}
+			ok = false
+		case *plan.Subquery:
+			ok = false
+		}
+		return e, nil
+	})
+	return out, ok
+}
+
+func positional(cols []plan.Column, in plan.Node) []plan.Item {
+	from := in.Columns()
+	items := make([]plan.Item, 0, len(cols))
+	for i, c := range cols {
+		if i < len(from) {
+			items = append(items, plan.Item{Column: c, Expr: &plan.Ref{ID: from[i].ID, Typ: from[i].Type, Name: from[i].Name}})
+		}
+	}
+	return items
+}
+
+func pushGuard(g *plan.Guard, conds []plan.Expr) plan.Node {
+	project, ok := g.Input.(*plan.Project)
+	if !ok {
+		return g
+	}
+	in := project.Input
+	filter, filtered := in.(*plan.Filter)
+	if filtered {
+		in = filter.Input
+	}
+	scan, ok := in.(*plan.Scan)
+	if !ok {
+		return g
+	}
+	prune := make([]plan.Expr, 0, 4)
+	if scan.Prune != nil {
+		prune = append(prune, scan.Prune)
+	}
+	if filtered {
+		for _, c := range conjuncts(filter.Cond) {
+			if harmless(c) {
+				prune = append(prune, c)
+			}
+		}
+	}
+	if len(conds) > 0 {
+		// Only columns that pass through as they are can be pruned by.
+		raw := make(map[plan.ColumnID]plan.Expr, len(project.Items))
+		for _, it := range project.Items {
+			if _, ok := it.Expr.(*plan.Ref); ok && !g.Masked[it.ID] {
+				raw[it.ID] = it.Expr
+			}
+		}
+		for _, c := range conds {
+			if e, ok := substitute(c, raw); ok && harmless(e) {
+				prune = append(prune, e)
+			}
+		}
+	}
+	if len(prune) == 0 {
+		return g
+	}
+	s := *scan
+	s.Prune = conjunction(prune)
+	var below plan.Node = &s
+	if filtered {
+		below = filter.WithInputs([]plan.Node{below})
+	}
+	return g.WithInputs([]plan.Node{project.WithInputs([]plan.Node{below})})
+}
+
+// harmless reports whether evaluating e early, on any row and any number of
+// times, does nothing but decide. Without a column it would prune nothing.
+func harmless(e plan.Expr) bool {
+	return plan.Total(e) && plan.Deterministic(e) && len(plan.Refs(e)) > 0
+}
+
+// conjuncts splits a condition at its ANDs.
+func conjuncts(e plan.Expr) []plan.Expr {
+	c, ok := e.(*plan.Call)
+	if !ok || c.Func.Name != "and" {
+		return []plan.Expr{e}
+	}
+	var out []plan.Expr
+	for _, a := range c.Operands {
+		out = append(out, conjuncts(a)...)
+	}
+	return out
+}

@@ -1,0 +1,253 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sqe/plan"
+	"sqe/policy"
+)
+
+// Record says which policies touched which tables and columns of a statement.
+// EXPLAIN POLICY, the audit log and cache keys read it. It holds policy texts:
+// Public is for those who may not see policies.
+type Record struct {
+	Tables []TableRecord `json:"tables"`
+}
+
+// TableRecord is what the policies do to one table. Its lists are shared between
+// statements and must not be changed.
+type TableRecord struct {
+	Table    string `json:"table"`
+	Metadata string `json:"metadata,omitempty"` // kind of metadata table
+	Snapshot int64  `json:"snapshot,omitempty"`
+	// Unrestricted: the principal sees the table whole and raw.
+	Unrestricted bool           `json:"unrestricted,omitempty"`
+	Filters      []FilterRecord `json:"filters,omitempty"`
+	Columns      []ColumnRecord `json:"columns,omitempty"`
+	// Reads lists the tables that the filters read with the rights of the policy.
+	Reads  []string        `json:"reads,omitempty"`
+	Exempt []policy.Origin `json:"exempt,omitempty"`
+	Notes  []string        `json:"notes,omitempty"`
+	// Used lists the ids of the top-level fields that the statement refers to,
+	// sorted.
+	Used []int `json:"used,omitempty"`
+}
+
+// FilterRecord is one row filter.
+type FilterRecord struct {
+	Effect string         `json:"effect"`
+	SQL    string         `json:"sql,omitempty"`
+	Origin *policy.Origin `json:"origin,omitempty"`
+}
+
+// ColumnRecord is what happens to one field.
+type ColumnRecord struct {
+	Field  int    `json:"field"`
+	Column string `json:"column"` // dotted for a field inside a struct
+	Effect string `json:"effect"`
+	// Rule is "mask", "fixed", "null" or "withheld".
+	Rule   string          `json:"rule,omitempty"`
+	Action string          `json:"action,omitempty"`
+	SQL    string          `json:"sql,omitempty"`
+	Origin *policy.Origin  `json:"origin,omitempty"`
+	Also   []policy.Origin `json:"also,omitempty"`
+	Why    string          `json:"why,omitempty"`
+}
+
+// Line is one row of EXPLAIN POLICY.
+type Line struct{ Table, Column, Effect, Policy, Why string }
+
+// The words that everybody may read.
+const (
+	rowsFiltered   = "rows are filtered"
+	columnMasked   = "column is masked"
+	columnFixed    = "column shows a constant"
+	columnNull     = "column shows NULL"
+	columnWithheld = "column is withheld"
+	tableWhole     = "no restriction"
+)
+
+var ruleWords = map[policy.RuleKind]struct{ rule, effect string }{
+	policy.Mask:    {"mask", columnMasked},
+	policy.Fixed:   {"fixed", columnFixed},
+	policy.Nullify: {"null", columnNull},
+	policy.Forbid:  {"withheld", columnWithheld},
+}
+
+// record is built once with the restrictions.
+func (p *preparation) record(b *Bound) TableRecord {
+	t, r := p.table, p.restrictions
+	out := TableRecord{
+		Table: t.Name.String(), Metadata: t.Metadata, Snapshot: t.SnapshotID,
+		Exempt: slices.Clone(r.Exempt), Notes: slices.Clone(r.Notes),
+	}
+	for i, f := range r.Filters {
+		origin := f.Origin
+		out.Filters = append(out.Filters, FilterRecord{Effect: rowsFiltered, SQL: f.SQL, Origin: &origin})
+		out.Reads = append(out.Reads, reads(b.filters[i].expr)...)
+	}
+	slices.Sort(out.Reads)
+	out.Reads = slices.Compact(out.Reads)
+	seen := map[int]bool{}
+	for _, f := range t.Fields {
+		out.Columns = p.columnRecords(out.Columns, f, f, b, seen)
+	}
+	var missing []int
+	for id, rule := range r.Columns {
+		switch {
+		case !seen[id]:
+			missing = append(missing, id)
+		case !rule.Masks():
+			out.Exempt = append(out.Exempt, rule.Origin)
+		}
+	}
+	slices.Sort(missing)
+	for _, id := range missing {
+		out.Notes = append(out.Notes, fmt.Sprintf("a rule on field id %d protects nothing: the schema of this snapshot does not have the field", id))
+	}
+	out.Unrestricted = len(out.Filters) == 0 && len(out.Columns) == 0
+	return out
+}
+
+// columnRecords appends the rules on f and inside it; top is the column that
+// holds f.
+func (p *preparation) columnRecords(out []ColumnRecord, f, top plan.Field, b *Bound, seen map[int]bool) []ColumnRecord {
+	seen[f.ID] = true
+	if rule, ok := p.rule(f.ID); ok {
+		words := ruleWords[rule.Kind]
+		origin := rule.Origin
+		c := ColumnRecord{
+			Field: f.ID, Column: p.names[f.ID], Rule: words.rule, Effect: words.effect,
+			Action: rule.Action, SQL: rule.SQL, Origin: &origin, Also: p.restrictions.Also[f.ID], Why: rule.Why,
+		}
+		if why, ok := b.withheld[top.ID]; ok {
+			c.Rule, c.Effect, c.Why = "withheld", columnWithheld, why
+		}
+		out = append(out, c)
+	}
+	for _, c := range f.Children {
+		out = p.columnRecords(out, c, top, b, seen)
+	}
+	return out
+}
+
+// reads lists the tables in the sub-queries of a filter.
+func reads(e plan.Expr) []string {
+	var out []string
+	plan.WalkExpr(e, func(e plan.Expr) bool {
+		if s, ok := e.(*plan.Subquery); ok {
+			plan.Walk(s.Plan, func(n plan.Node) bool {
+				if scan, ok := n.(*plan.Scan); ok {
+					out = append(out, scan.Table.Name.String())
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return out
+}
+
+// Public is the record in general words: that rows are filtered and which columns
+// are masked, but not how, why or by which policy.
+func (r *Record) Public() *Record {
+	out := &Record{Tables: make([]TableRecord, len(r.Tables))}
+	for i, t := range r.Tables {
+		p := TableRecord{
+			Table: t.Table, Metadata: t.Metadata, Snapshot: t.Snapshot,
+			Unrestricted: t.Unrestricted, Used: t.Used,
+		}
+		if len(t.Filters) > 0 {
+			// One line, however many policies there are.
+			p.Filters = []FilterRecord{{Effect: rowsFiltered}}
+		}
+		for _, c := range t.Columns {
+			p.Columns = append(p.Columns, ColumnRecord{Field: c.Field, Column: c.Column, Effect: c.Effect})
+		}
+		out.Tables[i] = p
+	}
+	return out
+}
+
+// Lines is the record as rows of text, tables in the order of the statement.
+func (r *Record) Lines() []Line {
+	var out []Line
+	for _, t := range r.Tables {
+		name := t.Table
+		if t.Metadata != "" {
+			name += "$" + t.Metadata
+		}
+		if t.Unrestricted {
+			out = append(out, Line{Table: name, Effect: tableWhole})
+		}
+		for _, f := range t.Filters {
+			out = append(out, Line{Table: name, Effect: f.Effect, Policy: originText(f.Origin), Why: f.SQL})
+		}
+		for _, c := range t.Columns {
+			why := strings.TrimSpace(c.Action + " " + c.SQL)
+			if c.Why != "" {
+				why = strings.TrimSpace(why + ": " + c.Why)
+			}
+			policies := originText(c.Origin)
+			for _, o := range c.Also {
+				policies += "; " + originText(&o)
+			}
+			out = append(out, Line{Table: name, Column: c.Column, Effect: c.Effect, Policy: policies, Why: strings.TrimPrefix(why, ": ")})
+		}
+		for _, o := range t.Exempt {
+			out = append(out, Line{Table: name, Effect: "exempt", Policy: originText(&o)})
+		}
+		for _, n := range t.Notes {
+			out = append(out, Line{Table: name, Effect: "note", Why: n})
+		}
+	}
+	return out
+}
+
+// Origins lists every policy that acted, each once, for the audit log.
+func (t TableRecord) Origins() []policy.Origin {
+	var out []policy.Origin
+	add := func(o *policy.Origin) {
+		if o != nil && !slices.Contains(out, *o) {
+			out = append(out, *o)
+		}
+	}
+	for _, f := range t.Filters {
+		add(f.Origin)
+	}
+	for _, c := range t.Columns {
+		add(c.Origin)
+		for _, o := range c.Also {
+			add(&o)
+		}
+	}
+	return out
+}
+
+func originText(o *policy.Origin) string {
+	if o == nil {
+		return ""
+	}
+	var parts []string
+	part := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+value)
+		}
+	}
+	if o.ID != 0 {
+		part("id ", fmt.Sprint(o.ID))
+	}
+	if o.Version != 0 {
+		part("version ", fmt.Sprint(o.Version))
+	}
+	part("source ", o.Source)
+	part("service ", o.Service)
+	part("tag ", o.Tag)
+	part("as ", o.Via)
+	if len(parts) == 0 {
+		return o.Policy
+	}
+	return o.Policy + " (" + strings.Join(parts, ", ") + ")"
+}
