@@ -32,14 +32,20 @@ func runSuites(m *testing.M) (code int) {
 		fmt.Fprintln(os.Stderr, "the demo does not start:", err)
 		return 1
 	}
+	laboratory.dir = filepath.Join(dir, "lab")
 	code = m.Run()
-	if err := demo.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "the demo does not end well:", err)
-		code = 1
-	}
-	if code == 0 && strings.Contains(demo.Output(), "panic in a statement") {
-		fmt.Fprintln(os.Stderr, "a statement panicked:\n"+demo.Output())
-		code = 1
+	for name, s := range map[string]*sqetest.Server{"demo": demo, "laboratory": laboratory.server} {
+		if s == nil {
+			continue
+		}
+		if err := s.Stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "the server of the %s does not end well: %v\n%s\n", name, err, s.Output())
+			code = 1
+		}
+		if strings.Contains(s.Output(), "panic") {
+			fmt.Fprintf(os.Stderr, "the server of the %s panicked:\n%s\n", name, s.Output())
+			code = 1
+		}
 	}
 	return code
 }

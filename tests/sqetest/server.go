@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -106,7 +107,13 @@ func Demo(dir string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Start(dir, port, append([]string{"demo", "--dir", dir, "--port", fmt.Sprint(port), "--no-tour"}, args...)...)
+	operations, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	return Start(dir, port, append([]string{
+		"demo", "--dir", dir, "--port", fmt.Sprint(port), "--ops-port", fmt.Sprint(operations), "--no-tour",
+	}, args...)...)
 }
 
 // Start runs sqe with these arguments and waits until it listens on port.
@@ -161,6 +168,87 @@ func Run(args ...string) (string, error) {
 	case <-time.After(time.Minute):
 		return s.out.String(), errors.Join(errors.New("still running after a minute"), s.Stop())
 	}
+}
+
+// HashPassword is what [[users]] password-hash takes for a password.
+func HashPassword(password string) (string, error) {
+	bin, err := Binary()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(bin, "hash-password")
+	cmd.Stdin = strings.NewReader(password + "\n")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("sqe hash-password: %w", err)
+	}
+	hash := regexp.MustCompile(`\$argon2id\$\S+`).Find(out)
+	if hash == nil {
+		return "", fmt.Errorf("sqe hash-password printed no argon2id hash: %s", out)
+	}
+	return string(hash), nil
+}
+
+// Config writes <dir>/sqe.toml for a server with one catalog, <dir>/catalog.db,
+// whose warehouse is dir, with the policies in <dir>/policies and these users, all
+// with the password "demo". extra is appended; it may open further sections.
+func Config(dir, catalog string, users []string, extra string) (path string, port int, err error) {
+	ports := [2]int{}
+	for i := range ports {
+		if ports[i], err = FreePort(); err != nil {
+			return "", 0, err
+		}
+	}
+	hash, err := HashPassword("demo")
+	if err != nil {
+		return "", 0, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `[server]
+address = "127.0.0.1"
+port = %d
+
+[ops]
+address = "127.0.0.1:%d"
+
+[[catalogs]]
+name = %q
+kind = "sqlite"
+path = "catalog.db"
+warehouse = "."
+default = true
+
+[[policies]]
+name = "folder"
+kind = "folder"
+directory = "policies"
+polaris-service = "polaris"
+data-service = "hive"
+poll-interval = "1s"
+max-staleness = "60s"
+
+[masks]
+hash-key-file = "mask.key"
+
+[audit]
+file = "audit.jsonl"
+
+`, ports[0], ports[1], catalog)
+	for _, u := range users {
+		fmt.Fprintf(&b, "[[users]]\nname = %q\npassword-hash = %q\n", u, hash)
+		if u == "root" {
+			b.WriteString("admin = true\n")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(extra)
+	path = filepath.Join(dir, "sqe.toml")
+	return path, ports[0], os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+// Serve starts `sqe serve` with the configuration that Config wrote.
+func Serve(config string, port int) (*Server, error) {
+	return Start(filepath.Dir(config), port, "serve", "-c", config)
 }
 
 // Pid is the process id.
