@@ -1,0 +1,139 @@
+package rangerclient
+
+import (
+	"strings"
+
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rangerclient/eval"
+)
+
+// columns finds the rule of every field.
+func (r *restriction) columns(subject *eval.Subject) {
+	e := r.State.tables
+	masks := e.MaskColumns(r.tableRequest(subject, r.table))
+	denies := r.options.ColumnAccess != ColumnAccessIgnored && e.Denies()
+	q := r.tableRequest(subject, r.table).With("column", false, "")
+	known := map[string]bool{}
+	ruled := map[int]bool{} // fields with a rule on themselves or above
+	r.eachField(func(f plan.Field, parent int, paths []string) {
+		if len(masks.Named) > 0 {
+			for _, p := range paths {
+				known[strings.ToLower(p)] = true
+			}
+		}
+		tags := r.table.Tags[f.ID]
+		if !masks.Any && !denies && len(tags) == 0 && len(r.above) == 0 && !e.HasTags() {
+			return
+		}
+		rule, found := r.field(q, tags, parent == 0, paths)
+		if ruled[parent] {
+			ruled[f.ID] = true
+			if above, ok := r.out.Columns[parent]; ok && found && above.Action == eval.MaskCustom {
+				// An expression over the whole value would read what is masked inside it.
+				above.Kind, above.Action, above.SQL = policy.Forbid, "", ""
+				above.Why = "a CUSTOM mask covers a value in which a field is masked too"
+				r.out.Columns[parent] = above
+			}
+			return
+		}
+		if found {
+			r.out.Columns[f.ID] = rule
+			ruled[f.ID] = true
+		}
+	})
+	for _, m := range masks.Named {
+		if !known[strings.ToLower(m.Column)] {
+			r.out.Notes = append(r.out.Notes, describe(eval.Origin{Policy: m.Policy})+" masks column "+m.Column+", which the table never had; it protects nothing")
+		}
+	}
+}
+
+// field finds the rule of one field. Each name that the field goes by is asked
+// for by itself: any mask counts more than an exemption under another name, and
+// two different masks give NULL.
+func (r *restriction) field(q *eval.Request, iceberg []plan.Tag, top bool, paths []string) (rule policy.ColumnRule, found bool) {
+	e := r.State.tables
+	for n, path := range paths {
+		q.Rename(path)
+		q.Tags = q.Tags[:0]
+		e.FindTags(q)
+		if top {
+			q.Tags = append(q.Tags, r.above...)
+		} else {
+			// What stands above the column acts on the column.
+			kept := q.Tags[:0]
+			for _, t := range q.Tags {
+				if t.Match == eval.Self {
+					kept = append(kept, t)
+				}
+			}
+			q.Tags = kept
+		}
+		for _, t := range iceberg {
+			q.Tags = append(q.Tags, eval.Tag{Type: t.Name, Attributes: t.Attributes, Match: eval.Self})
+		}
+		next, ok := r.named(q)
+		switch {
+		case r.out.Refuse != "":
+			return policy.ColumnRule{}, false
+		case !ok:
+		case !found:
+			rule, found = next, true
+			if n > 0 {
+				r.out.Notes = append(r.out.Notes, "policy "+next.Origin.Policy+" acts on column "+paths[0]+" through its former name "+path)
+			}
+		case next.Kind == policy.Forbid && rule.Kind != policy.Forbid:
+			rule = next
+		case rule.Kind == policy.Forbid:
+		case next.Action != rule.Action || next.SQL != rule.SQL:
+			rule = policy.ColumnRule{Kind: policy.Nullify, Action: eval.MaskNull, Origin: rule.Origin}
+		}
+	}
+	return rule, found
+}
+
+// named finds the rule under one name.
+func (r *restriction) named(q *eval.Request) (policy.ColumnRule, bool) {
+	e := r.State.tables
+	if r.options.ColumnAccess != ColumnAccessIgnored && e.Denies() {
+		if a := e.Access(q); a.Denied {
+			return policy.ColumnRule{
+				Kind: policy.Forbid, Why: describe(a.Origin) + " denies select on the column",
+				Origin: r.origin(e, a.Origin),
+			}, true
+		}
+	}
+	order := eval.TagsFirst
+	if r.options.MaskPrecedence == ResourceMasksFirst {
+		order = eval.ResourcesFirst
+	}
+	a := e.Mask(q, order)
+	switch {
+	case a.Refuse != "":
+		r.refuse(a.Refuse)
+		return policy.ColumnRule{}, false
+	case a.Exempt:
+		r.exempt(a.Origin)
+		return policy.ColumnRule{}, false
+	case a.Type == "" && a.Broken == "":
+		return policy.ColumnRule{}, false
+	}
+	rule := policy.ColumnRule{Kind: policy.Mask, Action: a.Type, Origin: r.origin(e, a.Origin)}
+	why := a.Broken
+	switch {
+	case why != "":
+	case a.Type == eval.MaskNull:
+		rule.Kind = policy.Nullify
+	case a.Type == eval.MaskCustom:
+		sql, err := a.Expand(q)
+		if err != nil {
+			why = "its CUSTOM mask cannot be applied: " + err.Error()
+		}
+		rule.SQL = sql
+	}
+	if why != "" {
+		rule = policy.ColumnRule{Kind: policy.Forbid, Why: describe(a.Origin) + ": " + why, Origin: rule.Origin}
+	}
+	return rule, true
+}

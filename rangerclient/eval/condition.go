@@ -1,0 +1,220 @@
+package eval
+
+import (
+	"strings"
+	"time"
+
+	"sqe/rangerclient/model"
+)
+
+// condition decides one condition of an item or policy.
+type condition interface {
+	holds(q *Request) tri
+}
+
+// undecided is a condition that this engine cannot decide.
+type undecided struct{}
+
+func (undecided) holds(*Request) tri { return unknown }
+
+func (c *compiler) compileConditions(p *model.Policy, list []model.Condition) []condition {
+	var out []condition
+	for _, m := range list {
+		cond, why := c.condition(m)
+		if why != "" {
+			c.problem(p, "condition %q: %s; what the item gives is not given, what it takes stays taken", m.Type, why)
+			cond = undecided{}
+		}
+		if cond != nil {
+			out = append(out, cond)
+		}
+	}
+	return out
+}
+
+func nonBlank(values []string) []string {
+	var out []string
+	for _, v := range values {
+		if strings.TrimSpace(v) != "" {
+			out = append(out, strings.TrimSpace(v))
+		}
+	}
+	return out
+}
+
+func (c *compiler) condition(m model.Condition) (condition, string) {
+	d, ok := c.conditions[m.Type]
+	if !ok {
+		if m.Type != "_expression" {
+			return nil, "the service does not define it"
+		}
+		d.Evaluator = "RangerScriptConditionEvaluator"
+	}
+	class := d.Evaluator[strings.LastIndex(d.Evaluator, ".")+1:]
+	values := nonBlank(m.Values)
+	switch class {
+	case "RangerScriptTemplateConditionEvaluator":
+		script := strings.ReplaceAll(strings.TrimRight(strings.TrimSpace(d.EvaluatorOptions["scriptTemplate"]), ";"), `"`, "'")
+		attr, ok := strings.CutPrefix(script, "ctx.isAccessedAfter('")
+		if ok {
+			attr, ok = strings.CutSuffix(attr, "')")
+		}
+		if !ok {
+			return nil, "its script is not known"
+		}
+		if len(m.Values) == 0 || strings.TrimSpace(m.Values[0]) == "" {
+			return nil, "" // a blank value leaves no script: no effect
+		}
+		v := strings.TrimSpace(m.Values[0])
+		return accessedAfter{attr, strings.EqualFold(v, "no") || strings.EqualFold(v, "false")}, ""
+	case "RangerIpMatcher":
+		return ipMatcher{values}, ""
+	case "RangerTimeOfDayMatcher":
+		return newTimeOfDay(values)
+	case "RangerTagsAllPresentConditionEvaluator":
+		return tagsPresent{values, "all"}, ""
+	case "RangerAnyOfExpectedTagsPresentConditionEvaluator":
+		return tagsPresent{values, "any"}, ""
+	case "RangerNoneOfExpectedTagsPresentConditionEvaluator":
+		return tagsPresent{values, "none"}, ""
+	case "RangerScriptConditionEvaluator":
+		return newScript(values)
+	}
+	return nil, "evaluator " + class + " is not known"
+}
+
+// accessedAfter holds when the present is after the date in an attribute of the
+// tag; a date that is missing or does not parse counts as passed.
+type accessedAfter struct {
+	attribute string
+	reverse   bool
+}
+
+var dateLayouts = []string{"2006/01/02", "2006/01/02 15:04:05", "2006-01-02T15:04:05.000Z", "2006-01-02T15:04:05Z", "2006-01-02"}
+
+func (c accessedAfter) holds(q *Request) tri {
+	after := true
+	if q.tag != nil {
+		for _, layout := range dateLayouts {
+			if t, err := time.Parse(layout, q.tag.Attributes[c.attribute]); err == nil {
+				after = !q.Time.Before(t)
+				break
+			}
+		}
+	}
+	return decided(after != c.reverse)
+}
+
+func decided(b bool) tri {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// ipMatcher holds when the address of the client is one of the values or begins
+// like one that ends in a wildcard. An address that is not known is undecided.
+type ipMatcher struct{ values []string }
+
+func (c ipMatcher) holds(q *Request) tri {
+	if len(c.values) == 0 {
+		return yes
+	}
+	if q.ClientIP == "" {
+		for _, v := range c.values {
+			if v == "*" {
+				return yes
+			}
+		}
+		return unknown
+	}
+	for _, v := range c.values {
+		if v == "*" || v == q.ClientIP {
+			return yes
+		}
+		if prefix, ok := strings.CutSuffix(v, "*"); ok && strings.HasPrefix(q.ClientIP, prefix) {
+			return yes
+		}
+	}
+	return no
+}
+
+// timeOfDay holds within spans of the day, in minutes, in UTC.
+type timeOfDay struct{ spans [][2]int }
+
+func newTimeOfDay(values []string) (condition, string) {
+	c := timeOfDay{}
+	for _, v := range values {
+		from, to, ok := strings.Cut(v, "-")
+		a, okA := minuteOfDay(from)
+		b, okB := minuteOfDay(to)
+		if !ok || !okA || !okB {
+			return nil, "a span of the day does not parse"
+		}
+		c.spans = append(c.spans, [2]int{a, b})
+	}
+	if len(c.spans) == 0 {
+		return nil, ""
+	}
+	return c, ""
+}
+
+func minuteOfDay(s string) (int, bool) {
+	s = strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), " ", ""))
+	for _, layout := range []string{"3pm", "3:04pm", "15:04"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.Hour()*60 + t.Minute(), true
+		}
+	}
+	return 0, false
+}
+
+func (c timeOfDay) holds(q *Request) tri {
+	t := q.Time.UTC()
+	now := t.Hour()*60 + t.Minute()
+	for _, s := range c.spans {
+		in := now >= s[0] && now <= s[1]
+		if s[0] > s[1] { // over midnight
+			in = now >= s[0] || now <= s[1]
+		}
+		if in {
+			return yes
+		}
+	}
+	return no
+}
+
+// tagsPresent looks at all tags of the request.
+type tagsPresent struct {
+	values []string
+	need   string
+}
+
+func (c tagsPresent) holds(q *Request) tri {
+	n := 0
+	for _, v := range c.values {
+		for i := range q.Tags {
+			if q.Tags[i].Type == v {
+				n++
+				break
+			}
+		}
+	}
+	switch c.need {
+	case "all":
+		return decided(n == len(c.values))
+	case "any":
+		return decided(n > 0 || len(c.values) == 0)
+	}
+	return decided(n == 0)
+}
+
+// newScript compiles a script condition; scripts are not run, so all but a blank
+// one are undecided. (Ranger takes them as matched when it finds no script
+// engine.)
+func newScript(values []string) (condition, string) {
+	if len(values) == 0 {
+		return nil, ""
+	}
+	return undecided{}, "scripts are not evaluated"
+}

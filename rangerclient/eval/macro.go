@@ -1,0 +1,171 @@
+package eval
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	errMacro     = errors.New("it uses an expression ${{...}} that is not known")
+	errAttribute = errors.New("it uses an attribute that the user does not have")
+	errPlace     = errors.New("it uses an expression ${{...}} inside a quoted name or a comment")
+)
+
+var (
+	dotted = regexp.MustCompile(`^(USER|TAG|REQ)\.([A-Za-z_][A-Za-z0-9_.\-]*)$`)
+	macro  = regexp.MustCompile(`^(GET_[A-Z_]+?)((?:_Q)?(?:_CSV)?)(?:\(\s*(?:'([^']*)'|"([^"]*)")?\s*\))?$`)
+	number = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?$`)
+)
+
+// Expand replaces the expressions ${{...}} in text. In SQL every value becomes a
+// quoted string or, where the text does not ask for quotes and the value is
+// written like one, a number; a list becomes its quoted members, an empty list
+// NULL. Ranger inserts the bare text, which lets an attribute change the SQL.
+func (q *Request) Expand(text string, sql bool) (string, error) {
+	if !strings.Contains(text, "${{") {
+		return text, nil
+	}
+	var b strings.Builder
+	place := byte(0) // 0, or the quote that is open
+	for i := 0; i < len(text); {
+		if strings.HasPrefix(text[i:], "${{") {
+			end := strings.Index(text[i:], "}}")
+			if end < 0 {
+				return "", errMacro
+			}
+			values, quoted, err := q.value(strings.TrimSpace(text[i+3 : i+end]))
+			if err != nil {
+				return "", err
+			}
+			switch {
+			case !sql:
+				if len(values) != 1 {
+					return "", errMacro
+				}
+				b.WriteString(values[0])
+			case place == '\'':
+				if len(values) != 1 || quoted {
+					return "", errMacro
+				}
+				b.WriteString(escape(values[0]))
+			case place != 0:
+				return "", errPlace
+			default:
+				b.WriteString(literals(values, quoted))
+			}
+			i += end + 2
+			continue
+		}
+		c := text[i]
+		if sql {
+			switch {
+			case place != 0 && c == '\\' && place != '`' && i+1 < len(text):
+				b.WriteByte(c)
+				i++
+				c = text[i]
+			case place == c:
+				place = 0
+			case place == 0 && (c == '\'' || c == '"' || c == '`'):
+				place = c
+			case place == 0 && (c == '#' || strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "/*")):
+				return "", errPlace
+			}
+		}
+		b.WriteByte(c)
+		i++
+	}
+	return b.String(), nil
+}
+
+func escape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`).Replace(s)
+}
+
+func literals(values []string, quoted bool) string {
+	if len(values) == 0 {
+		return "NULL"
+	}
+	out := make([]string, len(values))
+	for i, v := range values {
+		if out[i] = v; quoted || !number.MatchString(v) {
+			out[i] = "'" + escape(v) + "'"
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// value evaluates one expression. quoted: the expression asks for quotes.
+func (q *Request) value(expr string) (values []string, quoted bool, err error) {
+	one := func(v string, ok bool) ([]string, bool, error) {
+		if !ok {
+			return nil, false, errAttribute
+		}
+		return []string{v}, quoted, nil
+	}
+	if m := dotted.FindStringSubmatch(expr); m != nil {
+		switch {
+		case m[1] == "USER" && m[2] == "_name":
+			return one(q.Subject.User, true)
+		case m[1] == "USER":
+			v, ok := q.Subject.Attributes[m[2]]
+			return one(v, ok)
+		case m[1] == "TAG" && q.tag == nil:
+			return nil, false, errAttribute
+		case m[1] == "TAG" && m[2] == "_type":
+			return one(q.tag.Type, true)
+		case m[1] == "TAG":
+			v, ok := q.tag.Attributes[m[2]]
+			return one(v, ok)
+		case m[1] == "REQ" && m[2] == "user":
+			return one(q.Subject.User, true)
+		}
+		return nil, false, errMacro
+	}
+	m := macro.FindStringSubmatch(expr)
+	if m == nil {
+		return nil, false, errMacro
+	}
+	quoted = strings.HasPrefix(m[2], "_Q")
+	arg := m[3] + m[4]
+	switch m[1] {
+	case "GET_USER_ATTR":
+		v, ok := q.Subject.Attributes[arg]
+		return one(v, ok)
+	case "GET_TAG_ATTR":
+		if q.tag == nil {
+			return nil, false, errAttribute
+		}
+		v, ok := q.tag.Attributes[arg]
+		return one(v, ok)
+	case "GET_UG_NAMES":
+		return sorted(q.Subject.Groups), true, nil
+	case "GET_UR_NAMES":
+		return sorted(q.Subject.Active), true, nil
+	case "GET_TAG_NAMES":
+		var names []string
+		for i := range q.Tags {
+			names = append(names, q.Tags[i].Type)
+		}
+		return slices.Compact(sorted(names)), true, nil
+	case "GET_UG_ATTR":
+		var list []string
+		for _, g := range q.Subject.Groups {
+			if v, ok := q.Subject.groupAttrs[g][arg]; ok {
+				list = append(list, v)
+			}
+		}
+		if len(list) == 0 {
+			return nil, false, errAttribute
+		}
+		return slices.Compact(sorted(list)), quoted, nil
+	}
+	return nil, false, errMacro
+}
+
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,392 @@
+package eval
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sqe/rangerclient/model"
+)
+
+// MatchType says how a policy's resource and a request's resource relate.
+type MatchType uint8
+
+// The match types in the order in which tag masks prefer them.
+const (
+	NoMatch               MatchType = iota
+	Self                            // the same elements, all match
+	SelfAndAllDescendants           // the policy has more elements, all of them "*"
+	Ancestor                        // the request names more elements
+	Descendant                      // the policy names more elements
+)
+
+// fold maps a name to the form in which names are compared without case: each
+// character in lower case, as Ranger's index does. It allocates nothing for names
+// that are in lower case already.
+func fold(s string) string {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			return strings.Map(unicode.ToLower, s)
+		}
+	}
+	return s
+}
+
+// wildcard reports whether text matches pattern, in which * stands for any run of
+// characters and ? for one. With barrier, neither stands for a "/" that no
+// backslash precedes.
+func wildcard(pattern, text string, barrier bool) bool {
+	p, t := 0, 0
+	star, mark := -1, 0
+	for t < len(text) {
+		r, size := utf8.DecodeRuneInString(text[t:])
+		blocked := barrier && r == '/' && (t == 0 || text[t-1] != '\\')
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+			continue
+		case p < len(pattern) && pattern[p] == '?' && !blocked:
+			p++
+			t += size
+			continue
+		case p < len(pattern) && pattern[p] != '?' && strings.HasPrefix(pattern[p:], text[t:t+size]):
+			p += size
+			t += size
+			continue
+		}
+		if star < 0 {
+			return false
+		}
+		// Let the last * take one more character.
+		r, size = utf8.DecodeRuneInString(text[mark:])
+		if barrier && r == '/' && (mark == 0 || text[mark-1] != '\\') {
+			return false
+		}
+		mark += size
+		t, p = mark, star+1
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// value is one value of a policy's resource element.
+type value struct {
+	text    string // folded when the element ignores case
+	raw     string
+	pattern bool // holds * or ? and the element knows wildcards
+	any     bool
+	dynamic bool // holds {USER}, {OWNER} or ${{...}}
+}
+
+// element matches one element of a resource.
+type element struct {
+	name      string
+	any       bool // matches whatever is there, also nothing
+	excludes  bool
+	recursive bool // path elements: also what is below
+	ignore    bool // ignore case
+	wild      bool
+	dynamic   bool
+	values    []value
+	separator byte // of path elements; 0: not a path
+}
+
+func isTrue(s string, byDefault bool) bool {
+	if s == "" {
+		return byDefault
+	}
+	return strings.EqualFold(s, "true")
+}
+
+func newElement(def *model.ResourceDef, r model.Resource) *element {
+	o := def.MatcherOptions
+	e := &element{
+		name: def.Name, excludes: r.Excludes,
+		wild: isTrue(o["wildCard"], true), ignore: isTrue(o["ignoreCase"], true),
+	}
+	if strings.HasSuffix(def.Matcher, "RangerPathResourceMatcher") || strings.HasSuffix(def.Matcher, "RangerURLResourceMatcher") {
+		e.separator = '/'
+		if s := o["pathSeparatorChar"]; s != "" {
+			e.separator = s[0]
+		}
+		e.recursive = r.Recursive
+	}
+	tokens := isTrue(o["replaceTokens"], true)
+	for _, s := range r.Values {
+		if s == "" {
+			continue
+		}
+		v := value{text: s, raw: s}
+		if e.ignore {
+			v.text = fold(s)
+		}
+		if e.wild {
+			v.pattern = strings.ContainsAny(s, "*?")
+			v.any = strings.Trim(s, "*") == ""
+		}
+		if tokens && strings.Contains(s, "{") {
+			v.dynamic = strings.Contains(s, "{USER}") || strings.Contains(s, "{OWNER}") || strings.Contains(s, "${{")
+		}
+		e.any = e.any || v.any
+		e.dynamic = e.dynamic || v.dynamic
+		e.values = append(e.values, v)
+	}
+	if len(e.values) == 0 {
+		e.any = true
+	}
+	return e
+}
+
+// match reports whether one of the names of a request's element matches, and
+// whether it matches without a wildcard running over a level of a namespace.
+func (e *element) match(names []name, q *Request) (full, narrow, undecided bool) {
+	if e.any {
+		full = true
+		for _, n := range names {
+			narrow = narrow || !n.levels
+		}
+	}
+	for i := range e.values {
+		v := &e.values[i]
+		text, pattern := v.text, v.pattern
+		if v.dynamic {
+			t, known := q.expand(v.raw)
+			if !known {
+				undecided = true
+				continue
+			}
+			if text = t; e.ignore {
+				text = fold(t)
+			}
+		}
+		for _, n := range names {
+			s := n.text
+			if e.ignore {
+				s = n.folded
+			}
+			switch {
+			case e.recursive && e.below(text, s, pattern):
+				full, narrow = true, true
+			case !pattern:
+				if text == s {
+					full, narrow = true, true
+				}
+			case wildcard(text, s, false):
+				full = true
+				if !n.levels || wildcard(text, s, true) {
+					narrow = true
+				}
+			}
+		}
+	}
+	if e.excludes {
+		levels := false
+		for _, n := range names {
+			levels = levels || n.levels
+		}
+		return !full, !full && !levels, undecided && !full
+	}
+	return full, narrow, undecided && !full
+}
+
+// below reports whether the path s is text or below it.
+func (e *element) below(text, s string, pattern bool) bool {
+	for i := 0; i <= len(s); i++ {
+		if i == len(s) || s[i] == e.separator && i > 0 {
+			if text == s[:i] || pattern && wildcard(text, s[:i], false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// score is what the element takes off the evaluation order: broad patterns are
+// tried first.
+func (e *element) score() int {
+	s := 0
+	star, question := false, false
+	for _, v := range e.values {
+		star = star || strings.Contains(v.raw, "*")
+		question = question || strings.Contains(v.raw, "?")
+	}
+	matchAny := len(e.values) == 0
+	for _, v := range e.values {
+		matchAny = matchAny || v.raw == "*"
+	}
+	switch {
+	case matchAny:
+		s = 25
+	case star:
+		s = 10
+	case question:
+		s = 5
+	}
+	if e.excludes {
+		s += 5
+	}
+	if e.recursive {
+		s += 5
+	}
+	return s
+}
+
+// resource is one map of elements of a policy, in the order of the hierarchy.
+type resource struct {
+	elements []*element
+	unknown  bool // names an element that the definition does not have
+}
+
+// matched is the outcome of matching a resource.
+type matched struct {
+	typ       MatchType
+	narrow    bool // also when wildcards stop at the levels of a namespace
+	undecided bool
+}
+
+// match relates the resource to the request. definition decides which elements
+// may stand together.
+func (r *resource) match(q *Request, d *definition) matched {
+	if r.unknown {
+		return matched{}
+	}
+	out := matched{typ: Self, narrow: true}
+	have := 0
+	namespaceAny := true
+	var rest []*element
+	for _, e := range r.elements {
+		names := q.element(e.name)
+		if names == nil {
+			rest = append(rest, e)
+			continue
+		}
+		have++
+		full, narrow, undecided := e.match(names, q)
+		if !full && !undecided {
+			return matched{}
+		}
+		// A pattern over the levels of a namespace is narrow when the element
+		// above it is for everything.
+		if !narrow && !namespaceAny {
+			out.narrow = false
+		}
+		namespaceAny = e.any && !e.excludes
+		out.undecided = out.undecided || undecided
+	}
+	switch {
+	case len(rest) > 0 && have < len(q.elements):
+		return matched{}
+	case !d.together(r.elements, q.elements):
+		return matched{}
+	case len(rest) > 0:
+		out.typ = SelfAndAllDescendants
+		for _, e := range rest {
+			if !e.any || e.excludes {
+				out.typ = Descendant
+			}
+		}
+	case have < len(q.elements):
+		out.typ = Ancestor
+	}
+	return out
+}
+
+// best picks the strongest of the matches of several resource maps.
+func best(all []*resource, q *Request, d *definition) matched {
+	var out matched
+	rank := func(m matched) int {
+		r := map[MatchType]int{Self: 4, SelfAndAllDescendants: 3, Ancestor: 2, Descendant: 1}[m.typ] * 4
+		if r > 0 && !m.undecided {
+			r += 2
+		}
+		if r > 0 && m.narrow {
+			r++
+		}
+		return r
+	}
+	if len(all) == 1 {
+		return all[0].match(q, d)
+	}
+	for _, r := range all {
+		if m := r.match(q, d); rank(m) > rank(out) {
+			out = m
+		}
+	}
+	return out
+}
+
+// definition is what a service definition says about resources.
+type definition struct {
+	defs   map[string]*model.ResourceDef
+	chains [][]string // every way from a top element to a leaf
+	order  map[string]int
+}
+
+func newDefinition(base []model.ResourceDef, overlay []model.ResourceDef) *definition {
+	d := &definition{defs: map[string]*model.ResourceDef{}, order: map[string]int{}}
+	for i := range base {
+		r := base[i]
+		d.defs[r.Name] = &r
+	}
+	for i := range overlay {
+		r := overlay[i]
+		if b, ok := d.defs[r.Name]; ok {
+			merged := *b
+			if r.Matcher != "" {
+				merged.Matcher = r.Matcher
+			}
+			if r.MatcherOptions != nil {
+				merged.MatcherOptions = r.MatcherOptions
+			}
+			r = merged
+		}
+		d.defs[r.Name] = &r
+	}
+	parents := map[string]bool{}
+	for _, r := range d.defs {
+		parents[r.Parent] = true
+		d.order[r.Name] = r.Level
+	}
+	for _, r := range d.defs {
+		if parents[r.Name] {
+			continue
+		}
+		var chain []string
+		for at, n := r, 0; at != nil && n <= len(d.defs); at, n = d.defs[at.Parent], n+1 {
+			chain = append([]string{at.Name}, chain...)
+		}
+		d.chains = append(d.chains, chain)
+	}
+	return d
+}
+
+// together reports whether one hierarchy holds all elements of both.
+func (d *definition) together(policy []*element, request []part) bool {
+chains:
+	for _, chain := range d.chains {
+		for _, e := range policy {
+			if !contains(chain, e.name) {
+				continue chains
+			}
+		}
+		for _, p := range request {
+			if !contains(chain, p.name) {
+				continue chains
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,518 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"sqe/rangerclient/model"
+)
+
+// tri is the outcome of what may be undecidable.
+type tri uint8
+
+const (
+	no tri = iota
+	yes
+	unknown
+)
+
+func (a tri) and(b tri) tri {
+	switch {
+	case a == no || b == no:
+		return no
+	case a == unknown || b == unknown:
+		return unknown
+	}
+	return yes
+}
+
+// item is a compiled policy item.
+type item struct {
+	users, groups, roles   map[string]struct{}
+	anyUser, public, owner bool
+	access                 map[string]struct{} // lower case, with what they imply
+	conditions             []condition
+	mask                   *model.DataMaskInfo
+	filter                 *string
+	broken                 string // why the item cannot be applied
+}
+
+func set(list []string) map[string]struct{} {
+	if len(list) == 0 {
+		return nil
+	}
+	m := make(map[string]struct{}, len(list))
+	for _, s := range list {
+		m[s] = struct{}{}
+	}
+	return m
+}
+
+// principal reports whether the item is for the subject, and by what.
+func (i *item) principal(q *Request, roles []string) (via string, ok bool) {
+	if i.anyUser {
+		return "user", true
+	}
+	if _, ok := i.users[q.Subject.User]; ok {
+		return "user", true
+	}
+	if len(i.groups) > 0 {
+		for _, g := range q.Subject.Groups {
+			if _, ok := i.groups[g]; ok {
+				return "group:" + g, true
+			}
+		}
+	}
+	if len(i.roles) > 0 {
+		for _, r := range roles {
+			if _, ok := i.roles[r]; ok {
+				return "role:" + r, true
+			}
+		}
+	}
+	if i.public {
+		return "public", true
+	}
+	if i.owner && q.Owner != "" && q.Owner == q.Subject.User {
+		return "owner", true
+	}
+	return "", false
+}
+
+// match reports whether the item applies to the request. restricting items look
+// at all roles of the subject, giving ones at the active roles.
+func (i *item) match(q *Request, restricting bool) (string, tri) {
+	if q.Access != "" {
+		if _, ok := i.access[q.Access]; !ok {
+			return "", no
+		}
+	}
+	roles := q.Subject.Active
+	if restricting {
+		roles = q.Subject.Held
+	}
+	via, ok := i.principal(q, roles)
+	if !ok {
+		return "", no
+	}
+	out := yes
+	for _, c := range i.conditions {
+		if out = out.and(c.holds(q)); out == no {
+			break
+		}
+	}
+	return via, out
+}
+
+// first returns the first item that matches (or, for taking items, that cannot be
+// decided).
+func first(items []*item, q *Request, taking bool) (*item, string) {
+	for _, i := range items {
+		if via, t := i.match(q, taking); t == yes || t == unknown && taking {
+			return i, via
+		}
+	}
+	return nil, ""
+}
+
+// Policy is a compiled policy.
+type Policy struct {
+	ID, Version int64
+	Name        string
+	Service     string
+	Kind        int // model.AccessPolicy, MaskPolicy or RowFilterPolicy
+	Zone        string
+	Priority    int
+
+	resources               []*resource
+	allow, deny             []*item
+	allowExcept, denyExcept []*item
+	masks, filters          []*item
+	denyAllElse, hasDeny    bool
+	conditions              []condition
+	schedules               []*schedule
+	undecided               bool // a schedule that does not parse
+	evalOrder               int
+	rank                    int // position in evaluation order
+	nameRank                int // position in name order
+}
+
+// compiler turns policies of one service into Policy values.
+type compiler struct {
+	service    string
+	def        *model.ServiceDef
+	kinds      [3]*definition
+	implied    map[string][]string
+	accessSize int
+	conditions map[string]model.ConditionDef
+	prefix     string // of access and mask types in tag policies, "hive:"; empty for the service itself
+	noDeny     bool
+	problems   *[]string
+}
+
+func newCompiler(service string, def *model.ServiceDef, prefix string, implied map[string][]string, accessSize int, problems *[]string) *compiler {
+	c := &compiler{service: service, def: def, prefix: prefix, implied: implied, accessSize: accessSize, problems: problems, conditions: map[string]model.ConditionDef{}}
+	c.kinds[model.AccessPolicy] = newDefinition(def.Resources, nil)
+	c.kinds[model.MaskPolicy] = c.kinds[model.AccessPolicy]
+	c.kinds[model.RowFilterPolicy] = c.kinds[model.AccessPolicy]
+	if m := def.DataMaskDef; m != nil && len(m.Resources) > 0 {
+		c.kinds[model.MaskPolicy] = newDefinition(def.Resources, m.Resources)
+	}
+	if f := def.RowFilterDef; f != nil && len(f.Resources) > 0 {
+		c.kinds[model.RowFilterPolicy] = newDefinition(def.Resources, f.Resources)
+	}
+	for _, d := range def.PolicyConditions {
+		c.conditions[d.Name] = d
+	}
+	c.noDeny = !isTrue(def.Options["enableDenyAndExceptionsInPolicies"], true)
+	return c
+}
+
+// impliedGrants maps an access type to itself and what it implies, one level.
+func impliedGrants(def *model.ServiceDef) (map[string][]string, int) {
+	out := map[string][]string{}
+	for _, list := range [][]model.AccessTypeDef{def.AccessTypes, def.MarkerAccessTypes} {
+		for _, a := range list {
+			all := []string{strings.ToLower(a.Name)}
+			for _, g := range a.ImpliedGrants {
+				all = append(all, strings.ToLower(g))
+			}
+			out[strings.ToLower(a.Name)] = all
+		}
+	}
+	return out, len(def.AccessTypes)
+}
+
+func (c *compiler) problem(p *model.Policy, format string, args ...any) {
+	*c.problems = append(*c.problems, fmt.Sprintf("service %s, policy %d %q: ", c.service, p.ID, p.Name)+fmt.Sprintf(format, args...))
+}
+
+// policy compiles p; nil when it is disabled or of a kind that is not evaluated.
+func (c *compiler) policy(p *model.Policy) *Policy {
+	if !p.IsEnabled() || p.PolicyType > model.RowFilterPolicy {
+		return nil
+	}
+	out := &Policy{
+		ID: p.ID, Version: p.Version, Name: p.Name, Service: c.service, Kind: p.PolicyType, Zone: p.ZoneName,
+		Priority: p.PolicyPriority, denyAllElse: p.DenyAllElse && p.PolicyType == model.AccessPolicy,
+	}
+	d := c.kinds[p.PolicyType]
+	all := append([]map[string]model.Resource{p.Resources}, p.AdditionalResources...)
+	for n, m := range all {
+		if n > 0 && len(m) == 0 {
+			continue
+		}
+		out.resources = append(out.resources, c.resource(p, d, m))
+	}
+	out.conditions = c.compileConditions(p, p.Conditions)
+	var err error
+	if out.schedules, err = newSchedules(p.ValiditySchedules); err != nil {
+		out.undecided = true
+		c.problem(p, "%s; it gives nothing to anybody, and what it takes stays taken", err)
+	}
+	switch p.PolicyType {
+	case model.AccessPolicy:
+		out.allow = c.items(p, p.PolicyItems)
+		out.allowExcept = c.items(p, p.AllowExceptions)
+		if c.noDeny {
+			out.denyAllElse = false
+			out.allowExcept = nil
+		} else {
+			out.deny = c.items(p, p.DenyPolicyItems)
+			out.denyExcept = c.items(p, p.DenyExceptions)
+		}
+	case model.MaskPolicy:
+		out.masks = c.items(p, p.DataMaskPolicyItems)
+	case model.RowFilterPolicy:
+		out.filters = c.items(p, p.RowFilterPolicyItems)
+	}
+	out.hasDeny = len(out.deny) > 0 || out.denyAllElse
+	out.evalOrder = c.order(p, out)
+	return out
+}
+
+func (c *compiler) resource(p *model.Policy, d *definition, m map[string]model.Resource) *resource {
+	r := &resource{}
+	for elem, values := range m {
+		def, ok := d.defs[elem]
+		if !ok {
+			r.unknown = true
+			c.problem(p, "the service has no resource %q; the policy never applies", elem)
+			continue
+		}
+		e := newElement(def, values)
+		if !e.wild && p.PolicyType != model.AccessPolicy && !e.any {
+			for _, v := range values.Values {
+				if strings.ContainsAny(v, "*?") {
+					c.problem(p, "%s %q is taken literally (Ranger knows no wildcards here), so it protects nothing", elem, v)
+				}
+			}
+		}
+		r.elements = append(r.elements, e)
+	}
+	sortElements(r.elements, d)
+	return r
+}
+
+func sortElements(list []*element, d *definition) {
+	for i := 1; i < len(list); i++ {
+		for j := i; j > 0 && d.order[list[j].name] < d.order[list[j-1].name]; j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+}
+
+func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
+	var out []*item
+	for _, m := range list {
+		i := &item{users: set(m.Users), groups: set(m.Groups), roles: set(m.Roles), access: map[string]struct{}{}}
+		_, i.anyUser = i.users["{USER}"]
+		_, i.owner = i.users["{OWNER}"]
+		_, i.public = i.groups[publicGroup]
+		for _, a := range m.Accesses {
+			if !a.IsAllowed() {
+				continue
+			}
+			t := strings.ToLower(a.Type)
+			if c.prefix != "" {
+				var mine bool
+				if t, mine = strings.CutPrefix(t, c.prefix); !mine {
+					continue
+				}
+			}
+			grants, ok := c.implied[t]
+			if !ok {
+				c.problem(p, "the service has no access type %q", t)
+				grants = []string{t}
+			}
+			for _, g := range grants {
+				i.access[g] = struct{}{}
+			}
+		}
+		if c.prefix != "" && len(i.access) == 0 {
+			continue // about another kind of service
+		}
+		i.conditions = c.compileConditions(p, m.Conditions)
+		if p.PolicyType == model.MaskPolicy {
+			c.mask(p, m, i)
+		}
+		if f := m.RowFilterInfo; f != nil {
+			i.filter = f.FilterExpr
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// Mask types of Ranger's hive and trino services. Source: their service
+// definitions.
+const (
+	MaskNone   = "MASK_NONE"
+	MaskNull   = "MASK_NULL"
+	MaskCustom = "CUSTOM"
+)
+
+var maskTypes = map[string]bool{
+	"MASK": true, "MASK_SHOW_LAST_4": true, "MASK_SHOW_FIRST_4": true, "MASK_HASH": true,
+	MaskNull: true, MaskNone: true, "MASK_DATE_SHOW_YEAR": true, MaskCustom: true,
+}
+
+func (c *compiler) mask(p *model.Policy, m *model.Item, i *item) {
+	info := model.DataMaskInfo{}
+	if m.DataMaskInfo != nil {
+		info = *m.DataMaskInfo
+	}
+	if c.prefix != "" && len(info.DataMaskType) > len(c.prefix) && strings.EqualFold(info.DataMaskType[:len(c.prefix)], c.prefix) {
+		info.DataMaskType = info.DataMaskType[len(c.prefix):]
+	}
+	i.mask = &info
+	switch {
+	case info.DataMaskType == "":
+		i.broken = "the mask item names no mask type"
+	case !maskTypes[info.DataMaskType]:
+		i.broken = fmt.Sprintf("mask type %q is not known", info.DataMaskType)
+	case info.DataMaskType == MaskCustom && strings.TrimSpace(info.ValueExpr) == "":
+		i.broken = "a CUSTOM mask has no expression"
+	}
+	if i.broken != "" {
+		c.problem(p, "%s; the columns are withheld", i.broken)
+	}
+}
+
+// order is Ranger's evaluation order: lower is earlier, so that broad policies
+// are tried first. Source: RangerOptimizedPolicyEvaluator.
+func (c *compiler) order(p *model.Policy, out *Policy) int {
+	n := 10000
+	score := 0
+	dynamic := false
+	for _, e := range out.resources[0].elements {
+		score += e.score()
+		dynamic = dynamic || e.dynamic
+	}
+	n -= min(100, score)
+	if dynamic {
+		n += 20
+	}
+	users, groups, access := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	everybody, conditions := out.denyAllElse, len(p.Conditions)
+	for _, list := range [][]*item{out.allow, out.deny, out.allowExcept, out.denyExcept, out.masks, out.filters} {
+		for _, i := range list {
+			for u := range i.users {
+				users[u] = true
+			}
+			for g := range i.groups {
+				groups[g] = true
+			}
+			for a := range i.access {
+				access[a] = true
+			}
+			everybody = everybody || i.public || i.anyUser
+			conditions += len(i.conditions)
+		}
+	}
+	if everybody {
+		n -= 25
+	} else {
+		n -= min(25, len(users)+len(groups))
+	}
+	if c.accessSize > 0 {
+		n -= int(math.Round(25 * float64(len(access)) / float64(c.accessSize)))
+	}
+	return n - max(0, 25-5*conditions)
+}
+
+// valid reports whether the policy's schedules hold.
+func (p *Policy) valid(q *Request) tri {
+	if p.undecided {
+		return unknown
+	}
+	if anyValid(p.schedules, q.Time) {
+		return yes
+	}
+	return no
+}
+
+// result is the state of an evaluation.
+type result struct {
+	allowed, determined bool
+	priority            int
+	policy              *Policy
+	via                 string
+	tag                 string
+	super               bool
+
+	item   *item   // mask or filter item that matched, nil when none
+	source *Policy // the policy of item
+	tagged *Tag
+	refuse string
+}
+
+// apply evaluates the policy for the request, whose resource relates to the
+// policy's as m says.
+func (p *Policy) apply(q *Request, m matched, r *result) {
+	if r.determined {
+		return
+	}
+	switch m.typ {
+	case NoMatch, Ancestor:
+		return
+	case Descendant:
+		if q.Access != "" && !q.Below {
+			return
+		}
+	}
+	holds := p.valid(q)
+	if m.undecided {
+		holds = holds.and(unknown)
+	}
+	for _, c := range p.conditions {
+		if holds == no {
+			return
+		}
+		holds = holds.and(c.holds(q))
+	}
+	if holds == no {
+		return
+	}
+	switch p.Kind {
+	case model.AccessPolicy:
+		p.applyAccess(q, m, holds, r)
+	case model.MaskPolicy:
+		p.applyMask(q, holds, r)
+	case model.RowFilterPolicy:
+		p.applyFilter(q, holds, r)
+	}
+}
+
+func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
+	deny := func(via string) {
+		r.allowed, r.determined = false, true
+		r.priority, r.policy, r.via = p.Priority, p, via
+	}
+	if i, via := first(p.deny, q, true); i != nil {
+		if x, _ := first(p.denyExcept, q, false); x == nil || holds == unknown {
+			deny(via)
+			return
+		}
+	}
+	if i, via := first(p.allow, q, false); i != nil && holds == yes && m.narrow {
+		if x, _ := first(p.allowExcept, q, true); x == nil {
+			if !r.allowed {
+				r.allowed = true
+				r.priority, r.policy, r.via = p.Priority, p, via
+			}
+			return
+		}
+	} else if i != nil && !p.denyAllElse {
+		return
+	}
+	if p.denyAllElse {
+		deny("")
+	}
+}
+
+func (r *result) take(p *Policy, q *Request, i *item, via string) {
+	r.item, r.source, r.tagged = i, p, q.tag
+	if !r.allowed {
+		r.allowed = true
+		r.priority, r.policy, r.via = p.Priority, p, via
+	}
+}
+
+func (r *result) refused(p *Policy, why string) {
+	r.refuse = fmt.Sprintf("policy %d %q of service %s: %s", p.ID, p.Name, p.Service, why)
+	r.allowed, r.determined, r.policy = true, true, p
+}
+
+func (p *Policy) applyMask(q *Request, holds tri, r *result) {
+	for _, i := range p.masks {
+		exempt := i.mask.DataMaskType == MaskNone && i.broken == ""
+		via, t := i.match(q, !exempt)
+		switch t = t.and(holds); {
+		case t == yes:
+			r.take(p, q, i, via)
+			return
+		case t == unknown && !exempt:
+			r.refused(p, "whether its mask applies cannot be decided")
+			return
+		}
+	}
+}
+
+func (p *Policy) applyFilter(q *Request, holds tri, r *result) {
+	for _, i := range p.filters {
+		exempt := i.filter == nil || strings.TrimSpace(*i.filter) == ""
+		via, t := i.match(q, !exempt)
+		switch t = t.and(holds); {
+		case t == yes && i.filter == nil:
+			return // Ranger: produces nothing, and later items are not tried
+		case t == yes:
+			r.take(p, q, i, via)
+			return
+		case t == unknown && !exempt:
+			r.refused(p, "whether its row filter applies cannot be decided")
+			return
+		}
+	}
+}

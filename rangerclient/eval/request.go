@@ -1,0 +1,229 @@
+package eval
+
+import (
+	"strings"
+	"time"
+
+	"sqe/rangerclient/model"
+)
+
+// name is one name of a resource element of a request.
+type name struct {
+	text, folded string
+	levels       bool // holds a "/" between levels of a namespace
+}
+
+// part is one resource element of a request. Several names are names of the same
+// thing: a pattern matches when it matches one of them, and an exclusion when it
+// matches none.
+type part struct {
+	name  string
+	names []name
+}
+
+// Request is one question. It belongs to one goroutine.
+type Request struct {
+	elements []part
+	Access   string // access type; empty: any access
+	Subject  *Subject
+	Owner    string
+	Time     time.Time
+	// ClientIP is empty when it is not known.
+	ClientIP string
+	// Tags beside those that the service's tag document gives the resource.
+	Tags []Tag
+	// Below accepts policies on what lies below the resource (listings).
+	Below bool
+
+	tag *Tag // the tag whose policy is evaluated
+}
+
+// Tag is a tag on the resource of a request.
+type Tag struct {
+	Type       string
+	Attributes map[string]string
+	Match      MatchType // of the resource that carries the tag
+	validity   []*schedule
+	undecided  bool
+}
+
+// NewRequest asks for an access to nothing yet; add elements with With.
+func NewRequest(s *Subject, access string, now time.Time) *Request {
+	return &Request{Access: access, Subject: s, Time: now, elements: make([]part, 0, 4)}
+}
+
+// With adds a resource element, from the top of the hierarchy downwards, with
+// the names that it goes by. levels marks "/" in it as separators of levels.
+func (q *Request) With(elem string, levels bool, texts ...string) *Request {
+	p := part{name: elem, names: make([]name, 0, len(texts))}
+	for _, t := range texts {
+		p.names = append(p.names, name{text: t, folded: fold(t), levels: levels && separates(t)})
+	}
+	q.elements = append(q.elements, p)
+	return q
+}
+
+// Rename replaces the names of the last element.
+func (q *Request) Rename(texts ...string) {
+	p := &q.elements[len(q.elements)-1]
+	p.names = p.names[:0]
+	for _, t := range texts {
+		p.names = append(p.names, name{text: t, folded: fold(t)})
+	}
+}
+
+func separates(t string) bool {
+	for i := 0; i < len(t); i++ {
+		if t[i] == '/' && (i == 0 || t[i-1] != '\\') {
+			return true
+		}
+	}
+	return false
+}
+
+func (q *Request) element(elem string) []name {
+	for i := range q.elements {
+		if q.elements[i].name == elem {
+			return q.elements[i].names
+		}
+	}
+	return nil
+}
+
+// expand replaces {USER}, {OWNER} and attribute expressions in a resource value.
+// known is false when an expression cannot be decided.
+func (q *Request) expand(s string) (text string, known bool) {
+	if strings.Contains(s, "${{") {
+		var err error
+		if s, err = q.Expand(s, false); err != nil {
+			return "", false
+		}
+	}
+	s = strings.ReplaceAll(s, "{USER}", q.Subject.User)
+	if q.Owner != "" {
+		s = strings.ReplaceAll(s, "{OWNER}", q.Owner)
+	}
+	return s, true
+}
+
+// Subject is who asks, with everything that the engine knows about them.
+type Subject struct {
+	User   string
+	Groups []string
+	// Held are all roles; Active those that may give something. They differ when
+	// a session has narrowed its roles: a narrower session never sees more.
+	Held, Active []string
+	// Attributes of the user.
+	Attributes map[string]string
+	groupAttrs map[string]map[string]string
+}
+
+// Attribute returns an attribute of the user.
+func (s *Subject) Attribute(key string) (string, bool) {
+	v, ok := s.Attributes[key]
+	return v, ok
+}
+
+// roleGraph answers which roles a user, group or role is a member of.
+type roleGraph struct {
+	byUser, byGroup, byRole map[string][]string
+}
+
+func newRoleGraph(r *model.Roles) *roleGraph {
+	g := &roleGraph{map[string][]string{}, map[string][]string{}, map[string][]string{}}
+	if r == nil {
+		return g
+	}
+	for _, role := range r.RangerRoles {
+		if role.Enabled != nil && !*role.Enabled {
+			continue
+		}
+		for _, m := range role.Users {
+			g.byUser[m.Name] = append(g.byUser[m.Name], role.Name)
+		}
+		for _, m := range role.Groups {
+			g.byGroup[m.Name] = append(g.byGroup[m.Name], role.Name)
+		}
+		for _, m := range role.Roles {
+			g.byRole[m.Name] = append(g.byRole[m.Name], role.Name)
+		}
+	}
+	return g
+}
+
+// publicGroup is the group of everybody.
+const publicGroup = "public"
+
+// closure adds to roles all roles that they are members of, at any depth. Cycles
+// end.
+func (g *roleGraph) closure(roles []string) []string {
+	out := make([]string, 0, len(roles)+4)
+	add := func(list []string) {
+		for _, r := range list {
+			if !contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	add(roles)
+	for i := 0; i < len(out); i++ {
+		add(g.byRole[out[i]])
+	}
+	return out
+}
+
+// Subject completes a principal: groups of the user store (when the engine uses
+// them), roles of the role store beside the asserted ones, attributes. active nil
+// means all roles.
+func (e *Engine) Subject(user string, groups, asserted, active []string, attributes map[string]string) *Subject {
+	s := &Subject{User: user, Groups: groups, Attributes: attributes}
+	if e.users != nil {
+		s.groupAttrs = e.users.GroupAttrMapping
+		if e.storeGroups {
+			for _, g := range e.users.UserGroupMapping[user] {
+				if !contains(s.Groups, g) {
+					s.Groups = append(s.Groups[:len(s.Groups):len(s.Groups)], g)
+				}
+			}
+		}
+		if stored := e.users.UserAttrMapping[user]; len(stored) > 0 {
+			if len(attributes) == 0 {
+				s.Attributes = stored
+			} else {
+				// What the policy server says about a user counts.
+				s.Attributes = make(map[string]string, len(attributes)+len(stored))
+				for k, v := range attributes {
+					s.Attributes[k] = v
+				}
+				for k, v := range stored {
+					s.Attributes[k] = v
+				}
+			}
+		}
+	}
+	direct := asserted
+	add := func(list []string) {
+		for _, r := range list {
+			if !contains(direct, r) {
+				direct = append(direct[:len(direct):len(direct)], r)
+			}
+		}
+	}
+	add(e.roles.byUser[user])
+	for _, g := range s.Groups {
+		add(e.roles.byGroup[g])
+	}
+	add(e.roles.byGroup[publicGroup])
+	s.Held = e.roles.closure(direct)
+	s.Active = s.Held
+	if active != nil {
+		var chosen []string
+		for _, r := range active {
+			if contains(s.Held, r) {
+				chosen = append(chosen, r)
+			}
+		}
+		s.Active = e.roles.closure(chosen)
+	}
+	return s
+}

@@ -1,0 +1,191 @@
+package rangerclient
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"sqe/fault"
+	"sqe/identity"
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rangerclient/eval"
+)
+
+// selectAccess is the access type of the data services that reading needs.
+const selectAccess = "select"
+
+// Restrict implements policy.State.
+func (s *State) Restrict(p identity.Principal, t *plan.Table) (*policy.Restrictions, error) {
+	if p.IsZero() {
+		return nil, fault.New(fault.Denied, "nobody is logged in")
+	}
+	if t == nil || t.Name.Catalog == "" || t.Name.Name == "" || len(t.Name.Namespace) == 0 {
+		return nil, fault.New(fault.PolicyBroken, "the table has no full name, so no policy can be found for it")
+	}
+	r := &restriction{State: s, table: t, out: &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}}
+	now := s.now()
+	r.tags = icebergTags(t.Tags[0], eval.Self)
+	r.above = icebergTags(t.Tags[0], eval.Ancestor)
+	q := s.tableRequest(s.subject(s.tables, p), t)
+	q.Time = now
+	s.tables.FindTags(q)
+	q.Tags = append(q.Tags, r.tags...)
+	r.filters(q)
+	if r.out.Refuse == "" {
+		r.columns(q.Subject)
+	}
+	r.out.Expires = s.tables.Until(now)
+	return r.out, nil
+}
+
+// tableRequest names the table in the vocabulary of the data service.
+func (s *State) tableRequest(subject *eval.Subject, t *plan.Table) *eval.Request {
+	q := eval.NewRequest(subject, selectAccess, s.now())
+	dotted := strings.Join(t.Name.Namespace, ".")
+	if s.tables.Type() == "trino" {
+		return q.With("catalog", false, t.Name.Catalog).With("schema", false, dotted).With("table", false, t.Name.Name)
+	}
+	var names []string
+	switch s.options.DatabaseKey {
+	case KeyNamespace:
+		names = []string{dotted}
+	case KeyCatalogNamespace:
+		names = []string{t.Name.Catalog + "." + dotted}
+	case KeyOriginal:
+		names = []string{dotted, t.Name.Namespace[len(t.Name.Namespace)-1]}
+	default:
+		names = []string{dotted, t.Name.Catalog + "." + dotted}
+	}
+	return q.With("database", false, names...).With("table", false, t.Name.Name)
+}
+
+func icebergTags(list []plan.Tag, m eval.MatchType) []eval.Tag {
+	var out []eval.Tag
+	for _, t := range list {
+		out = append(out, eval.Tag{Type: t.Name, Attributes: t.Attributes, Match: m})
+	}
+	return out
+}
+
+// restriction is one answer of the data gate in the making.
+type restriction struct {
+	*State
+	table       *plan.Table
+	out         *policy.Restrictions
+	tags, above []eval.Tag // Iceberg tags of the table, as it and its columns see them
+}
+
+func (r *restriction) refuse(why string) {
+	if r.out.Refuse == "" {
+		r.out.Refuse = why
+	}
+}
+
+// filters finds the row filters. Ranger's engine gives one; unless configured to
+// do as Ranger does, the filter of a resource policy holds beside that of a tag
+// policy, and so do the filters for tags on columns.
+func (r *restriction) filters(q *eval.Request) {
+	e := r.State.tables
+	if r.options.FilterCombination == FiltersAsRanger {
+		r.filter(e.Filter(q, true, true), q)
+		return
+	}
+	tagged := e.Filter(q, true, false)
+	r.filter(tagged, q)
+	switch {
+	case tagged.Refuse != "":
+	case tagged.SQL != "":
+		r.filter(e.Filter(q, false, true), q)
+	default:
+		r.filter(e.Filter(q, true, true), q)
+	}
+	r.eachField(func(f plan.Field, _ int, paths []string) {
+		tags := icebergTags(r.table.Tags[f.ID], eval.Self)
+		if !e.HasTags() && len(tags) == 0 {
+			return
+		}
+		c := r.tableRequest(q.Subject, r.table).With("column", false, paths...)
+		c.Time = q.Time
+		e.FindTags(c)
+		c.Tags = slices.DeleteFunc(c.Tags, func(t eval.Tag) bool { return t.Match != eval.Self })
+		c.Tags = append(c.Tags, tags...)
+		if a := e.Filter(c, true, false); a.SQL != "" || a.Refuse != "" {
+			r.filter(a, c)
+		}
+	})
+}
+
+func (r *restriction) filter(a eval.FilterAnswer, q *eval.Request) {
+	switch {
+	case a.Refuse != "":
+		r.refuse(a.Refuse)
+	case a.Exempt:
+		r.exempt(a.Origin)
+	case a.SQL != "":
+		sql, err := a.Expand(q)
+		if err != nil {
+			r.refuse(describe(a.Origin) + ": the row filter cannot be applied: " + err.Error())
+			return
+		}
+		f := policy.RowFilter{SQL: sql, Origin: r.origin(r.State.tables, a.Origin)}
+		if !slices.ContainsFunc(r.out.Filters, func(x policy.RowFilter) bool { return x.SQL == f.SQL && x.Origin.ID == f.Origin.ID }) {
+			r.out.Filters = append(r.out.Filters, f)
+		}
+	}
+}
+
+func describe(o eval.Origin) string {
+	if o.Policy == nil {
+		return "a policy"
+	}
+	return "policy " + strconv.FormatInt(o.Policy.ID, 10)
+}
+
+func (r *restriction) exempt(o eval.Origin) {
+	origin := r.origin(r.State.tables, o)
+	if !slices.Contains(r.out.Exempt, origin) {
+		r.out.Exempt = append(r.out.Exempt, origin)
+	}
+}
+
+// maxPaths bounds the names that a renamed field inside renamed structs goes by.
+const maxPaths = 32
+
+// eachField calls fn for every field with the names that it goes by, the present
+// one first. A field inside a struct goes by its dotted path; one inside the
+// elements of a list or the values of a map also by the path without "element" or
+// "value".
+func (r *restriction) eachField(fn func(f plan.Field, parent int, paths []string)) {
+	var walk func(fields []plan.Field, parent int, parents []string, members bool)
+	walk = func(fields []plan.Field, parent int, parents []string, members bool) {
+		for _, f := range fields {
+			paths := append([]string{f.Name}, r.table.Formerly[f.ID]...)
+			if parents != nil {
+				names := paths
+				paths = nil
+				for _, p := range parents {
+					for _, n := range names {
+						paths = append(paths, p+"."+n)
+					}
+				}
+			}
+			if len(paths) > maxPaths {
+				r.refuse("a field of the table goes by so many former names that policies on it cannot be found")
+				return
+			}
+			fn(f, parent, paths)
+			if len(f.Children) == 0 {
+				continue
+			}
+			below := paths
+			if members && f.Name != "key" {
+				below = append(slices.Clone(paths), parents...)
+			}
+			walk(f.Children, f.ID, below, f.Type.ID() != arrow.STRUCT)
+		}
+	}
+	walk(r.table.Fields, 0, nil, false)
+}

@@ -1,0 +1,208 @@
+package rangerclient
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sqe/identity"
+	"sqe/policy"
+	"sqe/rangerclient/eval"
+	"sqe/rangerclient/model"
+)
+
+// documents are the bodies of one poll.
+type documents struct {
+	objects, tables         *model.ServicePolicies
+	objectTags, tableTags   *model.ServiceTags
+	roles                   *model.Roles
+	users                   *model.UserStore
+	fingerprint             string
+	objectsName, tablesName string
+}
+
+// versions lists what Status and the version of a State show.
+func (d *documents) versions() map[string]int64 {
+	out := map[string]int64{}
+	put := func(name string, v *int64) {
+		if v != nil {
+			out[name] = *v
+		}
+	}
+	if d.objects != nil {
+		put("policies/"+d.objectsName, d.objects.PolicyVersion)
+	}
+	if d.tables != nil {
+		put("policies/"+d.tablesName, d.tables.PolicyVersion)
+	}
+	if d.objectTags != nil {
+		put("tags/"+d.objectsName, d.objectTags.TagVersion)
+	}
+	if d.tableTags != nil {
+		put("tags/"+d.tablesName, d.tableTags.TagVersion)
+	}
+	if d.roles != nil {
+		put("roles", d.roles.RoleVersion)
+	}
+	if d.users != nil {
+		put("users", d.users.Version)
+	}
+	return out
+}
+
+// State is a compiled snapshot of all documents. It implements policy.State.
+type State struct {
+	options Options
+	source  string
+	version string
+	now     func() time.Time
+	objects *eval.Engine // nil: no object gate
+	tables  *eval.Engine
+	docs    *documents
+}
+
+func newState(source string, o Options, d *documents, now func() time.Time) *State {
+	s := &State{options: o, source: source, version: d.fingerprint, now: now, docs: d}
+	eo := eval.Options{StoreGroups: o.Groups != GroupsFromIdentity}
+	if d.objects != nil {
+		s.objects = eval.Compile(eval.Documents{Policies: d.objects, Tags: d.objectTags, Roles: d.roles, Users: d.users}, eo)
+	}
+	s.tables = eval.Compile(eval.Documents{Policies: d.tables, Tags: d.tableTags, Roles: d.roles, Users: d.users}, eo)
+	return s
+}
+
+// Version implements policy.State.
+func (s *State) Version() string { return s.version }
+
+// policies is the number of policies that may apply.
+func (s *State) policies() int {
+	n := s.tables.Policies()
+	if s.objects != nil {
+		n += s.objects.Policies()
+	}
+	return n
+}
+
+// Problems lists policies that cannot be applied as they stand, for
+// administrators.
+func (s *State) Problems() []string {
+	var out []string
+	if s.objects != nil {
+		out = append(out, s.objects.Problems()...)
+	}
+	return append(out, s.tables.Problems()...)
+}
+
+func (s *State) subject(e *eval.Engine, p identity.Principal) *eval.Subject {
+	groups := p.Groups
+	if s.options.Groups == GroupsFromRanger {
+		groups = nil
+	}
+	return e.Subject(p.Name, groups, p.Roles, p.ActiveRoles, p.Attributes)
+}
+
+// Roles implements policy.State: all roles that p holds, whichever are active.
+func (s *State) Roles(p identity.Principal) []string {
+	if p.IsZero() {
+		return nil
+	}
+	out := slices.Clone(s.subject(s.tables, p).Held)
+	slices.Sort(out)
+	return out
+}
+
+func (s *State) origin(e *eval.Engine, o eval.Origin) policy.Origin {
+	out := policy.Origin{Source: s.source, Service: e.Service(), Tag: o.Tag, Via: o.Via}
+	switch {
+	case o.Super:
+		out.Policy, out.Via = "super user of the service", "user"
+	case o.Policy != nil:
+		out.Service, out.Policy, out.ID, out.Version = o.Policy.Service, o.Policy.Name, o.Policy.ID, o.Policy.Version
+	}
+	return out
+}
+
+// The privileges of which one makes an object visible.
+var (
+	tablePrivileges     = []policy.Privilege{policy.TableList, policy.TableProps, policy.TableDataRead}
+	viewPrivileges      = []policy.Privilege{policy.ViewList, policy.ViewProps}
+	namespacePrivileges = []policy.Privilege{policy.NamespaceList, policy.NamespaceProps}
+	catalogPrivileges   = []policy.Privilege{policy.CatalogList, "catalog-properties-read"}
+)
+
+// Authorize implements policy.State. An object is Visible when a privilege that
+// shows it is granted on the object itself; that something inside a namespace is
+// visible is for the caller to find out.
+func (s *State) Authorize(p identity.Principal, o policy.Object, priv policy.Privilege) policy.Decision {
+	if s.objects == nil {
+		return policy.Decision{Reason: policy.NotDecided}
+	}
+	if p.IsZero() || o.Catalog == "" || priv == "" || o.Name != "" && len(o.Namespace) == 0 {
+		return policy.Decision{Reason: policy.NoGrant}
+	}
+	q := s.objectRequest(p, o)
+	s.objects.FindTags(q)
+	d := policy.Decision{Reason: policy.NoGrant}
+	q.Access = string(priv)
+	a := s.objects.Access(q)
+	switch {
+	case a.Allowed:
+		d.Allow, d.Reason = true, policy.Granted
+	case a.Denied:
+		d.Reason = policy.ExplicitDeny
+	}
+	if a.Origin.Policy != nil || a.Origin.Super {
+		d.By = []policy.Origin{s.origin(s.objects, a.Origin)}
+	}
+	shows := namespacePrivileges
+	switch {
+	case o.View:
+		shows = viewPrivileges
+	case o.Name != "":
+		shows = tablePrivileges
+	case len(o.Namespace) == 0:
+		shows = catalogPrivileges
+	}
+	if d.Allow && slices.Contains(shows, priv) {
+		d.Visible = true
+		return d
+	}
+	for _, x := range shows {
+		if x == priv {
+			continue
+		}
+		q.Access = string(x)
+		if s.objects.Access(q).Allowed {
+			d.Visible = true
+			break
+		}
+	}
+	return d
+}
+
+// objectRequest names the object as Polaris' Ranger authorizer does.
+func (s *State) objectRequest(p identity.Principal, o policy.Object) *eval.Request {
+	q := eval.NewRequest(s.subject(s.objects, p), string(policy.TableList), s.now())
+	q.Owner = o.Owner
+	q.With("root", false, s.options.Realm).With("catalog", false, o.Catalog)
+	switch {
+	case o.Name != "":
+		q.With("namespace", false, escapeLevel(o.Namespace[0]))
+		rest := escapeLevel(o.Name)
+		for i := len(o.Namespace) - 1; i > 0; i-- {
+			rest = escapeLevel(o.Namespace[i]) + "/" + rest
+		}
+		q.With("table", true, rest)
+	case len(o.Namespace) > 0:
+		levels := make([]string, len(o.Namespace))
+		for i, l := range o.Namespace {
+			levels[i] = escapeLevel(l)
+		}
+		q.With("namespace", false, strings.Join(levels, "/"))
+	}
+	return q
+}
+
+func escapeLevel(name string) string { return strings.ReplaceAll(name, "/", `\/`) }
+
+var _ policy.State = (*State)(nil)
