@@ -1,0 +1,211 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go/table"
+
+	"sqe/catalog"
+	"sqe/plan"
+)
+
+// task is a data file that is read here: one with deletes, one that is not local,
+// or one whose columns need more than a widening cast.
+type task struct {
+	table.FileScanTask
+	// constants are the values of columns that the file does not have, by field
+	// id; one that is in neither is NULL.
+	constants map[int]*plan.Literal
+}
+
+// taskStream reads tasks.
+type taskStream struct {
+	planner *Planner
+	handle  *catalog.Handle
+	table   *plan.Table
+	cols    []plan.ScanColumn
+	tasks   []task
+}
+
+// Open implements Stream. Several workers read different files, each at most one
+// batch ahead of what has been taken, so that memory is bounded by the number of
+// workers and the size of a batch and of a row group.
+func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
+	want := make([]plan.ScanColumn, len(columns))
+	for i, c := range columns {
+		want[i] = s.cols[c]
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &channelReader{ctx: ctx, cancel: cancel, batches: make(chan batch), table: s.table}
+	queue := make(chan task, len(s.tasks))
+	for _, t := range s.tasks {
+		queue <- t
+	}
+	close(queue)
+	var wg sync.WaitGroup
+	for range min(s.planner.workers, len(s.tasks)) {
+		wg.Go(func() {
+			for t := range queue {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := guarded(func() error { return s.read(ctx, t, want, r.batches) }); err != nil {
+					select {
+					case r.batches <- batch{err: err}:
+					case <-ctx.Done():
+					}
+					return
+				}
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		close(r.batches)
+	}()
+	return r, nil
+}
+
+// read sends the rows of one task.
+func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, out chan<- batch) error {
+	names, err := s.selected(t, want)
+	if err != nil {
+		return err
+	}
+	scan, err := scanOf(s.handle, table.WithSelectedFields(names...), table.WithMaxConcurrency(1), table.WithArrowBatchSize(s.planner.batchRows))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = scan.Close() }()
+	_, records, err := scan.ReadTasks(ctx, []table.FileScanTask{t.FileScanTask})
+	if err != nil {
+		return err
+	}
+	for rec, err := range records {
+		if err != nil {
+			return err
+		}
+		shaped, err := shape(rec, want, t.constants, s.table)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+		select {
+		case out <- batch{rec: shaped}:
+		case <-ctx.Done():
+			shaped.Release()
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// selected names the columns to read. A scan of none still has to count rows,
+// which takes one column, the smallest that is always there.
+func (s *taskStream) selected(t task, want []plan.ScanColumn) ([]string, error) {
+	var names []string
+	add := func(id int) error {
+		f, ok := s.table.Field(id)
+		if !ok {
+			return errors.New("scan of a field that the table does not have")
+		}
+		names = append(names, f.Name)
+		return nil
+	}
+	for _, c := range want {
+		if t.constants[c.FieldID] != nil {
+			continue
+		}
+		if err := add(c.FieldID); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) == 0 {
+		if err := add(s.cheapest()); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range names {
+		// A dot in a name reads like a path into a struct: read everything.
+		if strings.Contains(n, ".") {
+			return []string{"*"}, nil
+		}
+	}
+	return names, nil
+}
+
+func (s *taskStream) cheapest() int {
+	best, width := 0, 0
+	for _, f := range s.table.Fields {
+		w := 1000
+		switch t := f.Type.(type) {
+		case *arrow.NullType:
+			continue
+		case arrow.FixedWidthDataType:
+			w = t.BitWidth()
+		case arrow.NestedType:
+			w = 10_000
+		}
+		if best == 0 || w < width {
+			best, width = f.ID, w
+		}
+	}
+	return best
+}
+
+type batch struct {
+	rec arrow.RecordBatch
+	err error
+}
+
+// channelReader is the Reader of what goroutines send. (Pulling an iterator on the
+// goroutine of the caller is not possible: executors call from foreign threads.)
+type channelReader struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	batches chan batch
+	table   *plan.Table
+	failed  error
+	once    sync.Once
+}
+
+// Next implements Reader.
+func (r *channelReader) Next() (arrow.RecordBatch, error) {
+	if r.failed != nil {
+		return nil, r.failed
+	}
+	b, ok := <-r.batches
+	switch {
+	case ok && b.err == nil:
+		return b.rec, nil
+	case ok:
+		r.failed = broken(r.ctx, b.err, r.table)
+	case r.ctx.Err() != nil:
+		r.failed = broken(r.ctx, r.ctx.Err(), r.table)
+	default:
+		r.failed = io.EOF
+	}
+	return nil, r.failed
+}
+
+// Close implements Reader. It waits until every goroutine of the reader has ended.
+func (r *channelReader) Close() error {
+	r.once.Do(func() {
+		r.cancel()
+		for b := range r.batches {
+			if b.rec != nil {
+				b.rec.Release()
+			}
+		}
+		if r.failed == nil {
+			r.failed = errors.New("read from a closed reader")
+		}
+	})
+	return nil
+}
+
