@@ -465,6 +465,11 @@ func TestPolicyChange(t *testing.T) {
 	if n, b := counts(); n != 4 || b != 4 {
 		t.Fatalf("before the change: %d rows, %d values of b; want 4 and 4", n, b)
 	}
+	t.Cleanup(func() {
+		if err := lab.NewPolicies().Write(labPolicies(s)); err != nil {
+			t.Error(err)
+		}
+	})
 	changed := lab.NewPolicies()
 	changed.Filter("ghost", "region = 'EU'")
 	changed.Mask("ghost", "b", "MASK_NULL", "")
