@@ -1,0 +1,299 @@
+package duck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	duckdb "github.com/duckdb/duckdb-go-bindings"
+
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// Config says what an instance may use.
+type Config struct {
+	// MemoryLimit is what DuckDB may allocate in bytes, over all statements; 0: its
+	// own default (80% of the machine). Beyond it, operators spill into TempDir.
+	MemoryLimit int64
+	// Threads computes with that many threads, over all statements; 0: one for
+	// each processor.
+	Threads int
+	// TempDir is the directory for spilled data; "": nothing is spilled.
+	TempDir string
+	// MaxTempSize bounds the spilled data in bytes; 0: no bound.
+	MaxTempSize int64
+	// Roots are the directories that DuckDB may read: those of the warehouses and
+	// of the cache of remote files.
+	Roots []string
+	// MaxConcurrent statements run at once, the others wait; 0: 16.
+	MaxConcurrent int
+	// QueueTimeout bounds the wait; 0: only the statement's own time limit does.
+	QueueTimeout time.Duration
+}
+
+// Instance is one locked-down DuckDB. It is safe for concurrent use.
+type Instance struct {
+	config Config
+	db     duckdb.Database
+	slots  chan struct{}
+
+	running, queued, refused atomic.Int64
+
+	mu     sync.Mutex
+	idle   []duckdb.Connection
+	open   int // connections that a statement holds
+	closed bool
+}
+
+// Open starts an instance. Its settings are locked for good.
+func Open(config Config) (*Instance, error) {
+	if config.MaxConcurrent <= 0 {
+		config.MaxConcurrent = 16
+	}
+	in := &Instance{config: config, slots: make(chan struct{}, config.MaxConcurrent)}
+	settings, err := settings(config)
+	if err != nil {
+		return nil, err
+	}
+	var msg string
+	var options duckdb.Config
+	if duckdb.CreateConfig(&options) != duckdb.StateSuccess {
+		return nil, fault.New(fault.Config, "DuckDB could not be started")
+	}
+	defer duckdb.DestroyConfig(&options)
+	if duckdb.OpenExt("", &in.db, options, &msg) != duckdb.StateSuccess {
+		return nil, fault.Wrap(fault.Config, errors.New(msg), "DuckDB could not be started")
+	}
+	conn, err := in.connect()
+	if err == nil {
+		err = errors.Join(registerNatives(conn), registerStreams(conn))
+	}
+	for _, s := range settings {
+		if err == nil {
+			err = execute(conn, s)
+		}
+	}
+	if err != nil {
+		if conn.Ptr != nil {
+			duckdb.Disconnect(&conn)
+		}
+		duckdb.Close(&in.db)
+		return nil, fault.Wrap(fault.Config, err, "DuckDB refused its configuration; check memory-limit, threads, the temporary directory and the warehouse directories")
+	}
+	in.idle = append(in.idle, conn)
+	return in, nil
+}
+
+// settings lists the statements that configure an instance. The order matters:
+// the directories must be named before external access goes, and the lock is
+// last.
+func settings(c Config) ([]string, error) {
+	roots := make([]string, 0, len(c.Roots))
+	for _, r := range c.Roots {
+		abs, err := filepath.Abs(r)
+		if err != nil || strings.ContainsRune(r, 0) || abs == string(filepath.Separator) {
+			return nil, fault.New(fault.Config, "a warehouse directory is not usable: it must be a directory below the root of the file system")
+		}
+		roots = append(roots, quote(strings.TrimRight(abs, "/")+"/"))
+	}
+	out := []string{
+		"SET allowed_directories=[" + strings.Join(roots, ", ") + "]",
+		"SET temp_directory=" + quote(c.TempDir),
+		"SET autoinstall_known_extensions=false",
+		"SET autoload_known_extensions=false",
+		"SET allow_community_extensions=false",
+		"SET allow_unsigned_extensions=false",
+		"SET allow_persistent_secrets=false",
+		"SET GLOBAL TimeZone='UTC'",
+		"SET GLOBAL default_null_order='nulls_first_on_asc_last_on_desc'",
+		"SET GLOBAL ieee_floating_point_ops=false",
+		"SET GLOBAL scalar_subquery_error_on_multiple_rows=true",
+		"SET GLOBAL preserve_insertion_order=false",
+		"SET GLOBAL parquet_metadata_cache=true",
+	}
+	if c.MemoryLimit > 0 {
+		out = append(out, fmt.Sprintf("SET memory_limit='%dB'", c.MemoryLimit))
+	}
+	if c.Threads > 0 {
+		out = append(out, fmt.Sprintf("SET threads=%d", c.Threads))
+	}
+	if c.TempDir != "" && c.MaxTempSize > 0 {
+		out = append(out, fmt.Sprintf("SET max_temp_directory_size='%dB'", c.MaxTempSize))
+	}
+	return append(out, "SET enable_external_access=false", "SET lock_configuration=true"), nil
+}
+
+func (in *Instance) connect() (duckdb.Connection, error) {
+	var conn duckdb.Connection
+	if duckdb.Connect(in.db, &conn) != duckdb.StateSuccess {
+		return conn, errors.New("DuckDB gave no connection")
+	}
+	return conn, nil
+}
+
+// execute runs a statement of this package whose result does not matter.
+func execute(conn duckdb.Connection, text string) error {
+	var res duckdb.Result
+	defer duckdb.DestroyResult(&res)
+	if duckdb.Query(conn, text, &res) != duckdb.StateSuccess {
+		return &engineError{text: duckdb.ResultError(&res)}
+	}
+	return nil
+}
+
+// Close waits for nothing: every statement must have ended.
+func (in *Instance) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return nil
+	}
+	in.closed = true
+	for i := range in.idle {
+		duckdb.Disconnect(&in.idle[i])
+	}
+	in.idle = nil
+	if in.open > 0 {
+		return errorf("%d statements still run", in.open)
+	}
+	duckdb.Close(&in.db)
+	return nil
+}
+
+// take gives a connection to one statement.
+func (in *Instance) take() (duckdb.Connection, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return duckdb.Connection{}, fault.New(fault.Unavailable, "the server is stopping")
+	}
+	in.open++
+	if n := len(in.idle); n > 0 {
+		conn := in.idle[n-1]
+		in.idle = in.idle[:n-1]
+		return conn, nil
+	}
+	conn, err := in.connect()
+	if err != nil {
+		in.open--
+		return conn, fault.Wrap(fault.Internal, err, "the statement could not be computed")
+	}
+	return conn, nil
+}
+
+// give takes a connection back. Only one whose statement ended by itself is used
+// again.
+func (in *Instance) give(conn duckdb.Connection, reuse bool) {
+	in.mu.Lock()
+	in.open--
+	last := in.closed && in.open == 0
+	if reuse && !in.closed && len(in.idle) < in.config.MaxConcurrent {
+		in.idle = append(in.idle, conn)
+		in.mu.Unlock()
+		return
+	}
+	in.mu.Unlock()
+	duckdb.Disconnect(&conn)
+	if last {
+		duckdb.Close(&in.db)
+	}
+}
+
+// admit waits for a free slot.
+func (in *Instance) admit(ctx context.Context) error {
+	select {
+	case in.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	in.queued.Add(1)
+	defer in.queued.Add(-1)
+	var timeout <-chan time.Time
+	if in.config.QueueTimeout > 0 {
+		t := time.NewTimer(in.config.QueueTimeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case in.slots <- struct{}{}:
+		return nil
+	case <-timeout:
+		in.refused.Add(1)
+		return fault.New(fault.Limit, "%d statements are running and none ended within %s; try again later, or raise max-concurrent or queue-timeout", in.config.MaxConcurrent, in.config.QueueTimeout)
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+}
+
+// Run compiles a governed plan and starts it. The rows must be closed; ctx ends
+// them. Columns of the batches are parallel to n.Columns(); see Rows for their
+// types.
+func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows, error) {
+	if err := cancelled(ctx); err != nil {
+		return nil, err
+	}
+	c := &compiler{inputs: inputs}
+	text, err := c.compile(n)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.admit(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := in.take()
+	if err != nil {
+		<-in.slots
+		return nil, err
+	}
+	in.running.Add(1)
+	r := newRows(ctx, in, conn, n.Columns(), c.streams)
+	if err := r.start(text); err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Ping runs the smallest query.
+func (in *Instance) Ping(ctx context.Context) error {
+	rows, err := in.Run(ctx, &plan.Values{Rows: [][]plan.Expr{{}}}, nil)
+	if err != nil {
+		return err
+	}
+	b, err := rows.Next()
+	if err == nil {
+		b.Release()
+	}
+	return errors.Join(err, rows.Close())
+}
+
+// Stats is the load of an instance.
+type Stats struct {
+	Running, Queued int64
+	Refused         int64 // statements that waited too long, since the start
+	// Memory and Spilled are bytes that DuckDB holds now, -1 when it does not say.
+	Memory, Spilled int64
+}
+
+// Stats measures the load.
+func (in *Instance) Stats() Stats {
+	s := Stats{Running: in.running.Load(), Queued: in.queued.Load(), Refused: in.refused.Load(), Memory: -1, Spilled: -1}
+	conn, err := in.take()
+	if err != nil {
+		return s
+	}
+	defer func() { in.give(conn, true) }()
+	var res duckdb.Result
+	defer duckdb.DestroyResult(&res)
+	const q = "SELECT sum(memory_usage_bytes)::BIGINT, sum(temporary_storage_bytes)::BIGINT FROM duckdb_memory()"
+	if duckdb.Query(conn, q, &res) == duckdb.StateSuccess {
+		s.Memory, s.Spilled = duckdb.ValueInt64(&res, 0, 0), duckdb.ValueInt64(&res, 1, 0)
+	}
+	return s
+}
