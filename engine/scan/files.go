@@ -55,8 +55,10 @@ func (p *Planner) snapshot(ctx context.Context, t *plan.Table, h *catalog.Handle
 			return err
 		}
 		defer func() { _ = scan.Close() }()
-		tasks, err = scan.PlanFiles(ctx)
-		return err
+		if tasks, err = scan.PlanFiles(ctx); err != nil {
+			return err
+		}
+		return attribute(ctx, tasks)
 	})
 	if err != nil {
 		return nil, broken(ctx, err, t)

@@ -266,7 +266,7 @@ func TestDeletes(t *testing.T) {
 				l.must(err)
 				s := scanOfTable(l.load("t", plan.AsOf{}))
 				in := l.plan(s)
-				if mode == "merge-on-read" && version == "3" {
+				if mode == "merge-on-read" {
 					if len(in.Files) != 1 || in.Stream == nil {
 						t.Errorf("%d files and stream %v: want the file without deletes alone", len(in.Files), in.Stream != nil)
 					}
