@@ -1,0 +1,127 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"sqe/fault"
+	"sqe/server/wire"
+)
+
+// code is how MySQL names an error.
+type code struct {
+	number uint16
+	state  string // SQLSTATE
+}
+
+// codes says which MySQL error each kind of fault is. Numbers of MySQL itself are
+// used where it has the same error; 9001 and above are SQE's own. They are part
+// of the interface: a number is never given another meaning.
+var codes = map[fault.Kind]code{
+	fault.Internal:     {1105, "HY000"}, // ER_UNKNOWN_ERROR
+	fault.Syntax:       {1064, "42000"}, // ER_PARSE_ERROR
+	fault.BadStatement: {1210, "HY000"}, // ER_WRONG_ARGUMENTS
+	fault.NotFound:     {1146, "42S02"}, // ER_NO_SUCH_TABLE
+	fault.NoColumn:     {1054, "42S22"}, // ER_BAD_FIELD_ERROR
+	fault.NoDatabase:   {1049, "42000"}, // ER_BAD_DB_ERROR; see mysqlError for 1046
+	fault.Denied:       {1142, "42000"}, // ER_TABLEACCESS_DENIED_ERROR
+	fault.Withheld:     {1143, "42000"}, // ER_COLUMNACCESS_DENIED_ERROR
+	fault.PolicyStale:  {9001, "HY000"},
+	fault.PolicyBroken: {9002, "HY000"},
+	fault.Unsupported:  {1235, "42000"}, // ER_NOT_SUPPORTED_YET
+	fault.Limit:        {1041, "HY000"}, // ER_OUT_OF_RESOURCES
+	fault.Timeout:      {3024, "HY000"}, // ER_QUERY_TIMEOUT
+	fault.Cancelled:    {1317, "70100"}, // ER_QUERY_INTERRUPTED
+	fault.Unavailable:  {1429, "HY000"}, // ER_CONNECT_TO_FOREIGN_DATA_SOURCE
+	fault.Corrupt:      {1194, "HY000"}, // ER_CRASHED_ON_USAGE
+	fault.Conflict:     {1213, "40001"}, // ER_LOCK_DEADLOCK: try the transaction again
+	fault.OutOfRange:   {1690, "22003"}, // ER_DATA_OUT_OF_RANGE
+	fault.Auth:         {1045, "28000"}, // ER_ACCESS_DENIED_ERROR
+	fault.Config:       {9003, "HY000"},
+	fault.NoThread:     {1094, "HY000"}, // ER_NO_SUCH_THREAD
+}
+
+// Errors of the protocol itself.
+var (
+	errTooManyConnections = wire.Error{Number: 1040, State: "08004", Text: "Too many connections; raise server.max-connections or close some"}
+	errNeedTLS            = wire.Error{Number: 3159, State: "HY000", Text: "Connections without TLS are refused. Turn on TLS in the client: mysql --ssl-mode=REQUIRED, mariadb --ssl, JDBC sslMode=REQUIRED"}
+	errOldClient          = wire.Error{Number: 1251, State: "08004", Text: "The client cannot authenticate with caching_sha2_password; use a client of MySQL 8.0 or newer"}
+	errBadHandshake       = wire.Error{Number: 1043, State: "08S01", Text: "Bad handshake"}
+	errPacketTooLarge     = wire.Error{Number: 1153, State: "08S01", Text: "Got a packet bigger than server.max-packet"}
+	errOutOfOrder         = wire.Error{Number: 1156, State: "08S01", Text: "Got packets out of order"}
+	errMalformed          = wire.Error{Number: 1835, State: "HY000", Text: "Malformed communication packet"}
+	errUnknownCommand     = wire.Error{Number: 1047, State: "08S01", Text: "This command of the MySQL protocol is not supported"}
+	errChangeUser         = wire.Error{Number: 1047, State: "08S01", Text: "Changing the user of a connection is not supported; open a new connection"}
+	errIdle               = wire.Error{Number: 4031, State: "HY000", Text: "The connection was idle for longer than server.idle-timeout"}
+	errUnknownStatement   = wire.Error{Number: 1243, State: "HY000", Text: "Unknown prepared statement; prepare it in this connection first"}
+	errNoCursor           = wire.Error{Number: 1421, State: "HY000", Text: "The statement has no open cursor"}
+	errTooManyStatements  = wire.Error{Number: 1461, State: "42000", Text: "Too many prepared statements in this connection; close some"}
+	errTooManyParameters  = wire.Error{Number: 1390, State: "HY000", Text: "Prepared statement contains too many placeholders"}
+)
+
+// mysqlError is what the client is told about err. An internal error is logged
+// with an id, and the client is told the id alone.
+func (c *conn) mysqlError(err error) wire.Error {
+	if errors.Is(err, wire.ErrMalformed) {
+		return errMalformed
+	}
+	var f *fault.Fault
+	if !errors.As(err, &f) || f.Kind == fault.Internal {
+		return c.internal(err)
+	}
+	if f == errShutdown {
+		return wire.Error{Number: 1053, State: "08S01", Text: f.Text}
+	}
+	known, ok := codes[f.Kind]
+	if !ok {
+		return c.internal(err)
+	}
+	if f.Kind == fault.NoDatabase && strings.HasPrefix(f.Text, "No database selected") {
+		known = code{1046, "3D000"} // ER_NO_DB_ERROR
+	}
+	if cause := f.Unwrap(); cause != nil {
+		c.log.Info("statement failed", "kind", f.Kind.String(), "cause", causes(err))
+	}
+	return wire.Error{Number: known.number, State: known.state, Text: f.Text}
+}
+
+func (c *conn) internal(err error) wire.Error {
+	id := make([]byte, 6)
+	_, _ = rand.Read(id) // never fails (crypto/rand)
+	name := hex.EncodeToString(id)
+	c.log.Error("internal error", "id", name, "cause", causes(err))
+	known := codes[fault.Internal]
+	return wire.Error{Number: known.number, State: known.state, Text: "internal error (id " + name + "); the log of the server has the cause under this id"}
+}
+
+// literals are what may be a value in the text of an error of a library: quoted
+// texts and numbers.
+var literals = regexp.MustCompile(`'(?:[^']|'')*'?|"(?:[^"]|"")*"?|` + "`[^`]*`?" + `|\d[\d.eE+-]*`)
+
+// causes describes an error and what is below it for the log: the types of the
+// chain, and its text without anything that may be a value.
+func causes(err error) string {
+	var types []string
+	for e := err; e != nil && len(types) < 16; e = errors.Unwrap(e) {
+		types = append(types, fmt.Sprintf("%T", e))
+	}
+	var texts []string
+	for e := err; e != nil && len(texts) < 16; e = errors.Unwrap(e) {
+		if f := (*fault.Fault)(nil); errors.As(e, &f) && e == error(f) {
+			texts = append(texts, f.Text)
+			continue
+		}
+		texts = append(texts, literals.ReplaceAllString(e.Error(), "?"))
+		break // the text of a wrapping error holds that of what it wraps
+	}
+	text := strings.Join(texts, ": ")
+	const longest = 2000
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return strings.Join(types, " < ") + ": " + text
+}
