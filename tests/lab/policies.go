@@ -5,17 +5,20 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"sqe/tests/sqetest"
 )
 
 // object is a JSON object.
 type object = map[string]any
 
-// Policies are Ranger's documents for the tables, by file name. The user pat is
-// governed, root is the control and sees everything.
+// Policies are Ranger's documents for the tables of a namespace of Catalog. The
+// user pat is governed, root is the control and sees everything.
 type Policies struct {
-	version int
-	hive    []object
-	polaris []object
+	namespace string
+	version   int
+	hive      []object
+	polaris   []object
 }
 
 const (
@@ -24,16 +27,21 @@ const (
 	filterPolicy
 )
 
+// PoliciesOf lets root read everything and pat these tables of a namespace.
+func PoliciesOf(namespace string, tables ...string) *Policies {
+	p := &Policies{namespace: namespace, version: int(time.Now().UnixMilli())} // a later one is newer
+	p.grant("all", "*", "*", "root")
+	for _, t := range tables {
+		p.grant("read "+t, namespace, t, "pat")
+	}
+	return p
+}
+
 // NewPolicies are the policies of the laboratory.
 func NewPolicies() *Policies {
-	p := &Policies{version: int(time.Now().UnixMilli())} // a later one is newer
-	p.grant("all", "*", "*", "root")
-	for _, t := range []string{
+	p := PoliciesOf(Namespace,
 		"people", "orders", "crossing", "chained", "withheld", "unknown", "unfiltered", "missing", "ghost", "scoped", "nested",
-		"people_view", "people_view2", "narrow",
-	} {
-		p.grant("read "+t, Namespace, t, "pat")
-	}
+		"people_view", "people_view2", "narrow")
 	p.Filter("people", PeopleFilter)
 	p.Mask("people", "name", "MASK", "")
 	p.Mask("people", "ssn", "MASK_SHOW_LAST_4", "")
@@ -112,14 +120,14 @@ func (p *Policies) Mask(table, column, kind, expression string) {
 		info["valueExpr"] = expression
 	}
 	p.add(&p.hive, maskPolicy, "hive", "mask "+table+"."+column,
-		object{"database": values(Namespace), "table": values(table), "column": values(column)},
+		object{"database": values(p.namespace), "table": values(table), "column": values(column)},
 		object{"dataMaskPolicyItems": item("pat", []string{"select"}, object{"dataMaskInfo": info})})
 }
 
 // Filter puts a row filter on a table for pat.
 func (p *Policies) Filter(table, condition string) {
 	p.add(&p.hive, filterPolicy, "hive", "filter "+table,
-		object{"database": values(Namespace), "table": values(table)},
+		object{"database": values(p.namespace), "table": values(table)},
 		object{"rowFilterPolicyItems": item("pat", []string{"select"}, object{"rowFilterInfo": object{"filterExpr": condition}})})
 }
 
@@ -130,10 +138,17 @@ func (p *Policies) Write(dir string) error {
 		return err
 	}
 	p.version++
+	hive, err := definition("hive")
+	if err != nil {
+		return err
+	}
+	polaris, err := definition("polaris")
+	if err != nil {
+		return err
+	}
 	documents := map[string]object{
-		"hive_policies.json":    {"serviceName": "hive", "serviceId": 2, "policyVersion": p.version, "policies": p.hive},
-		"polaris_policies.json": {"serviceName": "polaris", "serviceId": 3, "policyVersion": p.version, "policies": p.polaris},
-		"hive_roles.json":       {"serviceName": "hive", "roleVersion": p.version, "rangerRoles": []object{}},
+		"policies_hive.json":    {"serviceName": "hive", "serviceId": 2, "policyVersion": p.version, "policies": p.hive, "serviceDef": hive},
+		"policies_polaris.json": {"serviceName": "polaris", "serviceId": 3, "policyVersion": p.version, "policies": p.polaris, "serviceDef": polaris},
 	}
 	for name, doc := range documents {
 		text, err := json.MarshalIndent(doc, "", " ")
@@ -149,4 +164,9 @@ func (p *Policies) Write(dir string) error {
 		}
 	}
 	return nil
+}
+
+// definition is Ranger's definition of a service type.
+func definition(service string) (json.RawMessage, error) {
+	return os.ReadFile(filepath.Join(sqetest.Root(), "rangerclient", "servicedef", service+".json"))
 }
