@@ -26,7 +26,7 @@ func TestThreePeople(t *testing.T) {
 		{"carol", 12, [][]string{{"1", "Sanne de Vries", "184729103", "1978-03-14", "+31-20-555-0101"}, {"12", "Grace Mensah", "295830314", "1965-10-21", "+233-30-555-0112"}}},
 		{"admin", 12, [][]string{{"10", "Olga Petrova", "073618092", "1980-08-19", "+41-44-555-0110"}}},
 		{"alice", 7, [][]string{{"1", "Sanne de Vries", "xxxxx9103", "1978-01-01", null}, {"7", "Ana Silva", "xxxxx5769", "1996-01-01", null}}},
-		{"bob", 6, [][]string{{"1", "Xxxxx xx Xxxxx", null, "1978-01-01", "+31-20-555-0101"}, {"9", "Xxx Xxxxx", null, "1988-01-01", "+65-6555-0109"}}},
+		{"bob", 6, [][]string{{"1", "Xxxxx xx Xxxxx", "nnnnnnnnn", "1978-01-01", "+31-20-555-0101"}, {"9", "Xxx Xxxxx", "nnnnnnnnn", "1988-01-01", "+65-6555-0109"}}},
 	} {
 		a := ask(t, c.user, text)
 		if a.Err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -259,6 +260,32 @@ const (
 	orderRows  = 150
 )
 
+// typesSchema has every primitive type of Iceberg v2.
+var typesSchema = arrow.NewSchema([]arrow.Field{
+	field("id", long), field("c_boolean", arrow.FixedWidthTypes.Boolean), field("c_int", integer), field("c_long", long),
+	field("c_float", arrow.PrimitiveTypes.Float32), field("c_double", arrow.PrimitiveTypes.Float64),
+	field("c_decimal", &arrow.Decimal128Type{Precision: 38, Scale: 10}), field("c_date", date),
+	field("c_time", arrow.FixedWidthTypes.Time64us), field("c_timestamp", &arrow.TimestampType{Unit: arrow.Microsecond}),
+	field("c_timestamptz", &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}), field("c_string", text),
+	field("c_uuid", extensions.NewUUIDType()), field("c_fixed", &arrow.FixedSizeBinaryType{ByteWidth: 4}), field("c_binary", arrow.BinaryTypes.Binary),
+}, nil)
+
+// The bytes are base64: 0xdeadbeef, 0x00ff and none.
+var typesRows = []record{
+	{
+		"id": 1, "c_boolean": true, "c_int": 2147483647, "c_long": json.Number("9223372036854775807"), "c_float": 1.5, "c_double": 1e300,
+		"c_decimal": "1234567890123456789012345678.0123456789", "c_date": "9999-12-31", "c_time": "23:59:59.999999",
+		"c_timestamp": "2024-02-29 12:34:56.789012", "c_timestamptz": "2024-02-29 12:34:56.789012Z", "c_string": "Zürich 🏦",
+		"c_uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7", "c_fixed": "3q2+7w==", "c_binary": "AP8=",
+	},
+	{
+		"id": 2, "c_boolean": false, "c_int": -2147483648, "c_long": json.Number("-9223372036854775808"), "c_float": -0.25, "c_double": -2.5,
+		"c_decimal": "-0.0000000001", "c_date": "1970-01-01", "c_time": "00:00:00", "c_timestamp": "1970-01-01 00:00:00",
+		"c_timestamptz": "1969-12-31 23:59:59Z", "c_string": "", "c_uuid": "00000000-0000-0000-0000-000000000000", "c_fixed": "AAAAAA==", "c_binary": "",
+	},
+	{"id": 3},
+}
+
 // specials are the small tables for one question each. Values that start with
 // "secret-" must never be seen by the governed user.
 func specials() []tableDef {
@@ -278,6 +305,7 @@ func specials() []tableDef {
 		return t
 	}
 	tables := []tableDef{
+		{name: "types", schema: typesSchema, rows: typesRows},
 		one("crossing"),   // mask on a reads b, which is not masked
 		one("chained"),    // mask on a reads b, which is masked: a is withheld
 		one("withheld"),   // every column withheld
