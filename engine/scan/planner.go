@@ -125,7 +125,7 @@ func (p *Planner) input(s *plan.Scan, h *catalog.Handle, files []*dataFile, layo
 			in.Files = append(in.Files, File{Path: f.path, Rows: f.rows, Columns: columns})
 			continue
 		}
-		rest = append(rest, task{FileScanTask: f.task, constants: constants})
+		rest = append(rest, task{FileScanTask: f.task, constants: constants, layout: l})
 	}
 	if len(rest) > 0 {
 		in.Stream = &taskStream{planner: p, handle: h, table: s.Table, cols: s.Cols, tasks: rest}

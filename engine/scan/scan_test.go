@@ -48,7 +48,7 @@ func newLake(t *testing.T) *lake {
 func (l *lake) must(err error) {
 	l.Helper()
 	if err != nil {
-		l.Fatal(err)
+		l.Fatalf("%v (%v)", err, errors.Unwrap(err))
 	}
 }
 
@@ -287,3 +287,5 @@ func sorted(s []string) []string {
 	slices.Sort(s)
 	return s
 }
+
+func (l *lake) handle(t *plan.Table) *catalog.Handle { return t.Handle.(*catalog.Handle) }

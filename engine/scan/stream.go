@@ -11,6 +11,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"sqe/catalog"
+	"sqe/fault"
 	"sqe/plan"
 )
 
@@ -21,6 +22,7 @@ type task struct {
 	// constants are the values of columns that the file does not have, by field
 	// id; one that is in neither is NULL.
 	constants map[int]*plan.Literal
+	layout    *layout // nil when the file is not local
 }
 
 // taskStream reads tasks.
@@ -105,30 +107,32 @@ func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, o
 	return nil
 }
 
-// selected names the columns to read. A scan of none still has to count rows,
-// which takes one column, the smallest that is always there.
+// selected names the columns to read. At least one must be in the file, even when
+// none is wanted: rows are counted by one, and iceberg-go cannot read a file of
+// which it needs no column.
 func (s *taskStream) selected(t task, want []plan.ScanColumn) ([]string, error) {
 	var names []string
-	add := func(id int) error {
-		f, ok := s.table.Field(id)
-		if !ok {
-			return errors.New("scan of a field that the table does not have")
-		}
+	found := false
+	add := func(f plan.Field) {
 		names = append(names, f.Name)
-		return nil
+		found = found || t.has(f.ID)
 	}
 	for _, c := range want {
 		if t.constants[c.FieldID] != nil {
 			continue
 		}
-		if err := add(c.FieldID); err != nil {
-			return nil, err
+		f, ok := s.table.Field(c.FieldID)
+		if !ok {
+			return nil, errors.New("scan of a field that the table does not have")
 		}
+		add(f)
 	}
-	if len(names) == 0 {
-		if err := add(s.cheapest()); err != nil {
-			return nil, err
+	if !found {
+		f, ok := s.cheapest(t)
+		if !ok {
+			return nil, fault.New(fault.Unsupported, "Table '%s' has a file with deletes and with none of today's columns, which SQE cannot read; rewrite the data files of the table", s.table.Name)
 		}
+		add(f)
 	}
 	for _, n := range names {
 		// A dot in a name reads like a path into a struct: read everything.
@@ -139,8 +143,20 @@ func (s *taskStream) selected(t task, want []plan.ScanColumn) ([]string, error) 
 	return names, nil
 }
 
-func (s *taskStream) cheapest() int {
-	best, width := 0, 0
+// has reports whether the file has a column; of a file that is not local it is
+// taken for granted.
+func (t task) has(id int) bool {
+	if t.layout == nil {
+		return true
+	}
+	_, ok := t.layout.byID[id]
+	return ok
+}
+
+// cheapest is the smallest column of the table that is in the file.
+func (s *taskStream) cheapest(t task) (plan.Field, bool) {
+	var best plan.Field
+	width := 0
 	for _, f := range s.table.Fields {
 		w := 1000
 		switch t := f.Type.(type) {
@@ -151,11 +167,11 @@ func (s *taskStream) cheapest() int {
 		case arrow.NestedType:
 			w = 10_000
 		}
-		if best == 0 || w < width {
-			best, width = f.ID, w
+		if t.has(f.ID) && (best.ID == 0 || w < width) {
+			best, width = f, w
 		}
 	}
-	return best
+	return best, best.ID != 0
 }
 
 type batch struct {

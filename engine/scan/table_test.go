@@ -78,8 +78,14 @@ func TestEqualityDeletes(t *testing.T) {
 			l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}), "id", "label")), "1|a", "4|d", "5|b")
 			tb = l.equalityDelete(tb, []int{1, 3}, `[{"id":4,"n":40},{"id":1,"n":999}]`)
 			l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}), "id", "label")), "1|a", "5|b")
-			l.evolve(tb, func(u *table.UpdateSchema) *table.UpdateSchema { return u.DeleteColumn([]string{"n"}) })
+			tb = l.evolve(tb, func(u *table.UpdateSchema) *table.UpdateSchema { return u.DeleteColumn([]string{"n"}) })
 			l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}))), "1|a", "5|b")
+
+			// A column that no file has, alone.
+			l.evolve(tb, func(u *table.UpdateSchema) *table.UpdateSchema {
+				return u.AddColumn([]string{"late"}, iceberg.PrimitiveTypes.Int32, "", false, nil)
+			})
+			l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}), "late")), "(null)", "(null)")
 		})
 	}
 }

@@ -108,11 +108,12 @@ func defaultOf(v any, t arrow.DataType) (*plan.Literal, bool) {
 		return l, true
 	}
 	out := func(v any) (*plan.Literal, bool) { return &plan.Literal{Value: v, Typ: t}, true }
-	if f, ok := v.(float64); ok && plan.IsInteger(t) {
+	if f, ok := v.(float64); ok {
 		if f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
 			return nil, false
 		}
-		return out(int64(f))
+		// iceberg-go writes the defaults of dates and times as numbers.
+		return literalOf(int64(f), t)
 	}
 	s, ok := v.(string)
 	if !ok {
