@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sqe/tests/lab"
 	"sqe/tests/sqetest"
 )
 
@@ -230,12 +231,24 @@ func BenchmarkStream(b *testing.B) {
 }
 
 // TestLarge: GROUP BY over lineitem with a memory limit of 1 GiB stays under
-// 2 GiB resident.
+// 2 GiB resident, from clean files and from files with deletes.
 func TestLarge(t *testing.T) {
 	if !*large {
 		return // make bench-large
 	}
-	s, err := startTables(t.TempDir(), *scale, "[memory]\nlimit = \"1 GiB\"\n")
+	for _, deleted := range []bool{false, true} {
+		largeGroups(t, deleted)
+	}
+}
+
+func largeGroups(t *testing.T, deleted bool) {
+	dir := t.TempDir()
+	s, err := startTables(dir, *scale, memoryLimit, func(ctx context.Context) error {
+		if deleted {
+			return DeleteDay(ctx, dir, lab.Catalog, "1995-06-17")
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +271,7 @@ func TestLarge(t *testing.T) {
 			continue
 		}
 		peak := peakResident(t, s.server.Pid())
-		fmt.Printf("%d rows in %.1f s, peak %.2f GiB resident: %s\n", n, time.Since(start).Seconds(), float64(peak)/(1<<30), text)
+		fmt.Printf("deletes: %t, %d rows in %.1f s, peak %.2f GiB resident: %s\n", deleted, n, time.Since(start).Seconds(), float64(peak)/(1<<30), text)
 		if peak > 2<<30 {
 			t.Errorf("%.2f GiB resident", float64(peak)/(1<<30))
 		}

@@ -35,6 +35,9 @@ type tables struct {
 	duck   *sql.DB
 }
 
+// memoryLimit is the part of the configuration that bounds DuckDB's memory.
+const memoryLimit = "[memory]\nlimit = \"1 GiB\"\n"
+
 // started are the servers by scale factor; TestMain stops them.
 var started = struct {
 	sync.Mutex
@@ -70,7 +73,7 @@ func serve(t testing.TB, scale float64) *tables {
 	if s := started.by[scale]; s != nil {
 		return s
 	}
-	s, err := startTables(filepath.Join(started.dir, fmt.Sprint("sf", scale)), scale, "")
+	s, err := startTables(filepath.Join(started.dir, fmt.Sprint("sf", scale)), scale, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,9 @@ func serve(t testing.TB, scale float64) *tables {
 	return s
 }
 
-func startTables(dir string, scale float64, extraConfig string) (*tables, error) {
+// startTables loads the tables into dir and serves them; prepare, where it is
+// not nil, runs in between.
+func startTables(dir string, scale float64, extraConfig string, prepare func(context.Context) error) (*tables, error) {
 	ctx := context.Background()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -90,6 +95,11 @@ func startTables(dir string, scale float64, extraConfig string) (*tables, error)
 	)
 	if err != nil {
 		return nil, err
+	}
+	if prepare != nil {
+		if err := prepare(ctx); err != nil {
+			return nil, err
+		}
 	}
 	config, port, err := sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, extraConfig)
 	if err != nil {

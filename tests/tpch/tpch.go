@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
@@ -86,17 +87,11 @@ func Load(ctx context.Context, dir, catalogName string, scale float64) (err erro
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db")+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)")
+	cat, closeCatalog, err := open(dir, catalogName)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	cat, err := icesql.NewCatalog(catalogName, db, icesql.SQLite, iceberg.Properties{
-		"warehouse": "file://" + dir, "init_catalog_tables": "true",
-	})
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, closeCatalog()) }()
 	if err := cat.CreateNamespace(ctx, table.Identifier{Namespace}, nil); err != nil {
 		return err
 	}
@@ -122,6 +117,52 @@ func Load(ctx context.Context, dir, catalogName string, scale float64) (err erro
 		}
 	}
 	return nil
+}
+
+// DeleteDay deletes the rows of lineitem that were shipped on one day (about one
+// in 2,500), merge-on-read: the data file stays, a delete file says which rows are
+// gone.
+func DeleteDay(ctx context.Context, dir, catalogName, day string) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	cat, closeCatalog, err := open(dir, catalogName)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeCatalog()) }()
+	t, err := cat.LoadTable(ctx, table.Identifier{Namespace, "lineitem"})
+	if err != nil {
+		return err
+	}
+	tx := t.NewTransaction()
+	if err := tx.SetProperties(iceberg.Properties{table.WriteDeleteModeKey: "merge-on-read"}); err != nil {
+		return err
+	}
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return err
+	}
+	if err := tx.Delete(ctx, iceberg.EqualTo(iceberg.Reference("l_shipdate"), iceberg.Date(at.Unix()/86400)), nil); err != nil {
+		return err
+	}
+	_, err = tx.Commit(ctx)
+	return err
+}
+
+// open opens the catalog <dir>/catalog.db.
+func open(dir, catalogName string) (*icesql.Catalog, func() error, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db")+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)")
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := icesql.NewCatalog(catalogName, db, icesql.SQLite, iceberg.Properties{
+		"warehouse": "file://" + dir, "init_catalog_tables": "true",
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return cat, db.Close, nil
 }
 
 // schemaOf is the Iceberg schema of a Parquet file that carries field ids.
