@@ -28,6 +28,7 @@ var house = []struct {
 	{"engine/bind", "plan catalog engine/parse identity fault", "binding sees schemas and names, never rows or policies; the engine asks the gates"},
 	{"engine/duck", "plan engine/scan fault", "it runs governed plans and must not be able to make one"},
 	{"engine", "plan policy masks rewrite catalog audit engine/parse engine/bind engine/duck engine/scan identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},
+	{"ops", "policy fault", "operators see conditions and numbers, never what runs"},
 	{"server", "plan engine config identity fault", "the protocol sees sessions and results of the engine and nothing below it"},
 	{"demo/data", "plan catalog fault", "sample tables: files that any engine could have written"},
 	{"demo/policies", "rangerclient/model rangerclient/servicedef", "sample policies: the documents of a Ranger, not a way around one"},
@@ -84,11 +85,11 @@ var fences = []struct {
 	{"github.com/apache/iceberg-go", "catalog engine/scan engine/write demo tests", "raw files are planned in one place, under a guard"},
 	{"github.com/go-sql-driver/mysql", "cmd/sqe demo tests", "a client: the server must not call itself"},
 	{"github.com/BurntSushi/toml", "config", "one place reads configuration"},
-	{"github.com/prometheus", "server cmd/sqe", "metrics hold no data values: few may write them"},
+	{"github.com/prometheus", "ops cmd/sqe", "metrics hold no data values: few may write them"},
 	{"github.com/peterh/liner", "cmd/sqe", "a terminal is the client's"},
 	{"modernc.org/sqlite", "catalog demo tests", "the embedded catalog"},
 	{"golang.org/x/crypto", "identity server cmd/sqe demo", "password hashes"},
-	{"net/http", "catalog server cmd/sqe tests", "nothing between the parser and the executor may talk to a network"},
+	{"net/http", "catalog ops cmd/sqe tests", "nothing between the parser and the executor may talk to a network"},
 }
 
 func TestImportsOfLibraries(t *testing.T) {
