@@ -85,7 +85,7 @@ func Compile(d Documents, o Options) *Engine {
 					r.unknown = true
 					continue
 				}
-				r.elements = append(r.elements, newElement(def, model.Resource{Values: values}))
+				r.elements = append(r.elements, newElement(def, model.Resource{Values: values, Recursive: def.RecursiveSupported}))
 			}
 			sortElements(r.elements, c.kinds[0])
 			compiled.resources = append(compiled.resources, r)

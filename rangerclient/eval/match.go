@@ -207,28 +207,25 @@ func (e *element) below(text, s string, pattern bool) bool {
 // score is what the element takes off the evaluation order: broad patterns are
 // tried first.
 func (e *element) score() int {
-	s := 0
 	star, question := false, false
 	for _, v := range e.values {
+		if v.raw == "*" {
+			return 25
+		}
 		star = star || strings.Contains(v.raw, "*")
 		question = question || strings.Contains(v.raw, "?")
 	}
-	matchAny := len(e.values) == 0
-	for _, v := range e.values {
-		matchAny = matchAny || v.raw == "*"
-	}
+	s := 0
 	switch {
-	case matchAny:
-		s = 25
 	case star:
 		s = 10
 	case question:
 		s = 5
 	}
-	if e.excludes {
+	if e.excludes && len(e.values) > 0 {
 		s += 5
 	}
-	if e.recursive {
+	if e.recursive && len(e.values) > 0 {
 		s += 5
 	}
 	return s

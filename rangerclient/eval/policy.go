@@ -32,6 +32,7 @@ type item struct {
 	users, groups, roles   map[string]struct{}
 	anyUser, public, owner bool
 	access                 map[string]struct{} // lower case, with what they imply
+	types                  []string            // as written, in lower case
 	conditions             []condition
 	mask                   *model.DataMaskInfo
 	filter                 *string
@@ -277,10 +278,11 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 			t := strings.ToLower(a.Type)
 			if c.prefix != "" {
 				var mine bool
-				if t, mine = strings.CutPrefix(t, c.prefix); !mine {
-					continue
+				if t, mine = strings.CutPrefix(t, c.prefix); !mine && strings.Contains(t, ":") {
+					continue // of another kind of service
 				}
 			}
+			i.types = append(i.types, t)
 			grants, ok := c.implied[t]
 			if !ok {
 				c.problem(p, "the service has no access type %q", t)
@@ -364,7 +366,7 @@ func (c *compiler) order(p *model.Policy, out *Policy) int {
 			for g := range i.groups {
 				groups[g] = true
 			}
-			for a := range i.access {
+			for _, a := range i.types {
 				access[a] = true
 			}
 			everybody = everybody || i.public || i.anyUser

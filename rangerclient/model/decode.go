@@ -37,6 +37,38 @@ func decode(body []byte, what string, into any) error {
 	return nil
 }
 
+// Strings is a map of texts. Numbers and booleans are taken as their text, null as
+// absent, as Ranger's own reader does.
+type Strings map[string]string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Strings) UnmarshalJSON(b []byte) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	if raw == nil {
+		return nil
+	}
+	*s = make(Strings, len(raw))
+	for k, v := range raw {
+		switch {
+		case string(v) == "null":
+		case v[0] == '"':
+			var text string
+			if err := json.Unmarshal(v, &text); err != nil {
+				return err
+			}
+			(*s)[k] = text
+		case v[0] == '{' || v[0] == '[':
+			return fmt.Errorf("%q is not a text", k)
+		default:
+			(*s)[k] = string(v)
+		}
+	}
+	return nil
+}
+
 // DecodePolicies reads the body of a policy download of the service.
 func DecodePolicies(body []byte, service string) (*ServicePolicies, error) {
 	what := "policies of " + service

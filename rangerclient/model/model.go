@@ -28,19 +28,19 @@ type ServicePolicies struct {
 	AuditMode        string                   `json:"auditMode,omitempty"`
 	TagPolicies      *TagPolicies             `json:"tagPolicies,omitempty"`
 	SecurityZones    map[string]*ZonePolicies `json:"securityZones,omitempty"`
-	ServiceConfig    map[string]string        `json:"serviceConfig,omitempty"`
+	ServiceConfig    Strings                  `json:"serviceConfig,omitempty"`
 }
 
 // TagPolicies are the policies of the linked tag service, in the same document.
 type TagPolicies struct {
-	ServiceName      string            `json:"serviceName"`
-	ServiceID        int64             `json:"serviceId,omitempty"`
-	PolicyVersion    *int64            `json:"policyVersion,omitempty"`
-	PolicyUpdateTime int64             `json:"policyUpdateTime,omitempty"`
-	Policies         []*Policy         `json:"policies,omitempty"`
-	ServiceDef       *ServiceDef       `json:"serviceDef,omitempty"`
-	AuditMode        string            `json:"auditMode,omitempty"`
-	ServiceConfig    map[string]string `json:"serviceConfig,omitempty"`
+	ServiceName      string      `json:"serviceName"`
+	ServiceID        int64       `json:"serviceId,omitempty"`
+	PolicyVersion    *int64      `json:"policyVersion,omitempty"`
+	PolicyUpdateTime int64       `json:"policyUpdateTime,omitempty"`
+	Policies         []*Policy   `json:"policies,omitempty"`
+	ServiceDef       *ServiceDef `json:"serviceDef,omitempty"`
+	AuditMode        string      `json:"auditMode,omitempty"`
+	ServiceConfig    Strings     `json:"serviceConfig,omitempty"`
 }
 
 // ZonePolicies are the resources and policies of a security zone.
@@ -168,35 +168,35 @@ type Recurrence struct {
 
 // ServiceDef is the part of a service definition that evaluation needs.
 type ServiceDef struct {
-	ID                int64             `json:"id,omitempty"`
-	GUID              string            `json:"guid,omitempty"`
-	Name              string            `json:"name"`
-	DisplayName       string            `json:"displayName,omitempty"`
-	ImplClass         string            `json:"implClass,omitempty"`
-	Label             string            `json:"label,omitempty"`
-	Description       string            `json:"description,omitempty"`
-	Options           map[string]string `json:"options,omitempty"`
-	Resources         []ResourceDef     `json:"resources,omitempty"`
-	AccessTypes       []AccessTypeDef   `json:"accessTypes,omitempty"`
-	MarkerAccessTypes []AccessTypeDef   `json:"markerAccessTypes,omitempty"`
-	PolicyConditions  []ConditionDef    `json:"policyConditions,omitempty"`
-	DataMaskDef       *DataMaskDef      `json:"dataMaskDef,omitempty"`
-	RowFilterDef      *RowFilterDef     `json:"rowFilterDef,omitempty"`
+	ID                int64           `json:"id,omitempty"`
+	GUID              string          `json:"guid,omitempty"`
+	Name              string          `json:"name"`
+	DisplayName       string          `json:"displayName,omitempty"`
+	ImplClass         string          `json:"implClass,omitempty"`
+	Label             string          `json:"label,omitempty"`
+	Description       string          `json:"description,omitempty"`
+	Options           Strings         `json:"options,omitempty"`
+	Resources         []ResourceDef   `json:"resources,omitempty"`
+	AccessTypes       []AccessTypeDef `json:"accessTypes,omitempty"`
+	MarkerAccessTypes []AccessTypeDef `json:"markerAccessTypes,omitempty"`
+	PolicyConditions  []ConditionDef  `json:"policyConditions,omitempty"`
+	DataMaskDef       *DataMaskDef    `json:"dataMaskDef,omitempty"`
+	RowFilterDef      *RowFilterDef   `json:"rowFilterDef,omitempty"`
 }
 
 // ResourceDef defines one resource element.
 type ResourceDef struct {
-	ItemID             int64             `json:"itemId,omitempty"`
-	Name               string            `json:"name"`
-	Type               string            `json:"type,omitempty"`
-	Level              int               `json:"level,omitempty"`
-	Parent             string            `json:"parent,omitempty"`
-	Mandatory          bool              `json:"mandatory,omitempty"`
-	ExcludesSupported  bool              `json:"excludesSupported,omitempty"`
-	RecursiveSupported bool              `json:"recursiveSupported,omitempty"`
-	Matcher            string            `json:"matcher,omitempty"`
-	MatcherOptions     map[string]string `json:"matcherOptions,omitempty"`
-	IsValidLeaf        *bool             `json:"isValidLeaf,omitempty"`
+	ItemID             int64   `json:"itemId,omitempty"`
+	Name               string  `json:"name"`
+	Type               string  `json:"type,omitempty"`
+	Level              int     `json:"level,omitempty"`
+	Parent             string  `json:"parent,omitempty"`
+	Mandatory          bool    `json:"mandatory,omitempty"`
+	ExcludesSupported  bool    `json:"excludesSupported,omitempty"`
+	RecursiveSupported bool    `json:"recursiveSupported,omitempty"`
+	Matcher            string  `json:"matcher,omitempty"`
+	MatcherOptions     Strings `json:"matcherOptions,omitempty"`
+	IsValidLeaf        *bool   `json:"isValidLeaf,omitempty"`
 }
 
 // AccessTypeDef defines an access type and what it implies (one level).
@@ -210,10 +210,10 @@ type AccessTypeDef struct {
 
 // ConditionDef names the evaluator class of a condition.
 type ConditionDef struct {
-	ItemID           int64             `json:"itemId,omitempty"`
-	Name             string            `json:"name"`
-	Evaluator        string            `json:"evaluator,omitempty"`
-	EvaluatorOptions map[string]string `json:"evaluatorOptions,omitempty"`
+	ItemID           int64   `json:"itemId,omitempty"`
+	Name             string  `json:"name"`
+	Evaluator        string  `json:"evaluator,omitempty"`
+	EvaluatorOptions Strings `json:"evaluatorOptions,omitempty"`
 }
 
 // DataMaskDef says what mask policies may name.
@@ -263,11 +263,11 @@ type TagDefinition struct {
 
 // Tag is a tag with its attributes.
 type Tag struct {
-	ID              int64             `json:"id,omitempty"`
-	Type            string            `json:"type"`
-	Attributes      map[string]string `json:"attributes,omitempty"`
-	Options         map[string]any    `json:"options,omitempty"`
-	ValidityPeriods []Schedule        `json:"validityPeriods,omitempty"`
+	ID              int64          `json:"id,omitempty"`
+	Type            string         `json:"type"`
+	Attributes      Strings        `json:"attributes,omitempty"`
+	Options         map[string]any `json:"options,omitempty"`
+	ValidityPeriods []Schedule     `json:"validityPeriods,omitempty"`
 }
 
 // ServiceResource is a resource that carries tags.
