@@ -55,7 +55,7 @@ func fixedExpr(t arrow.DataType) (plan.Expr, error) {
 	if !ok {
 		e, err := plan.NewEmpty(t)
 		if err != nil {
-			return nil, fmt.Errorf("%s does not apply to type %s", IcebergFixed, t)
+			return nil, fmt.Errorf("%s does not apply to type %s", IcebergFixed, plan.TypeName(t))
 		}
 		return e, nil
 	}
@@ -88,5 +88,5 @@ func fixedGo(t arrow.DataType) (any, error) {
 	if plan.IsNested(t) {
 		return []any{}, nil
 	}
-	return nil, fmt.Errorf("%s does not apply to type %s", IcebergFixed, t)
+	return nil, fmt.Errorf("%s does not apply to type %s", IcebergFixed, plan.TypeName(t))
 }

@@ -172,7 +172,7 @@ func newIceberg(action string, f plan.Field, o Options) (Mask, error) {
 		}
 		return d.mask(salted(o.Salt)), nil
 	}
-	return nil, fmt.Errorf("%s does not apply to type %s", action, f.Type)
+	return nil, fmt.Errorf("%s does not apply to type %s", action, plan.TypeName(f.Type))
 }
 
 // Build is New applied to one expression.
@@ -196,7 +196,7 @@ func Custom(value plan.Expr, f plan.Field) (plan.Expr, error) {
 	case plan.IsNested(f.Type) || plan.IsNested(from) || plan.IsJSON(from):
 		// There is no conversion between shapes, and text of another shape would
 		// not be a value of the column.
-		return nil, fmt.Errorf("the expression gives %s, which is not converted to %s", from, f.Type)
+		return nil, fmt.Errorf("the expression gives %s, which is not converted to %s", plan.TypeName(from), plan.TypeName(f.Type))
 	}
 	return &plan.Cast{Operand: value, Typ: f.Type, Try: true}, nil
 }

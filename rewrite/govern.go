@@ -82,7 +82,7 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		fields = append(fields, c.FieldID)
 		rule := b.columns[c.FieldID]
 		item := plan.Item{Column: c.Column}
-		if rule == nil || rule.custom == nil {
+		if rule == nil || (rule.custom == nil && !rule.constant) {
 			refs = append(refs, plan.Ref{ID: r.id(c), Typ: c.Type, Name: c.Name})
 			item.Expr = &refs[len(refs)-1]
 		}

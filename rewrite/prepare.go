@@ -42,6 +42,8 @@ type column struct {
 	mask   masks.Mask
 	salted func(salt []byte) (masks.Mask, error)
 	custom *template
+	// constant masks do not need the raw column to be read.
+	constant bool
 }
 
 // template is an expression over its own scan; a statement gets a copy with its
@@ -255,7 +257,8 @@ func (p *preparation) column(f plan.Field) (*column, error) {
 	if p.needsSalt(f) {
 		return &column{salted: func(salt []byte) (masks.Mask, error) { return p.mask(f, salt) }}, nil
 	}
-	return &column{mask: m}, nil
+	probe := &plan.Ref{ID: 1, Typ: f.Type}
+	return &column{mask: m, constant: len(plan.Refs(m(probe))) == 0}, nil
 }
 
 // mask is the mask of a field with everything inside it; nil when nothing is
