@@ -26,12 +26,12 @@ var ctx = context.Background()
 
 // lake is a catalog in a folder of the test.
 type lake struct {
-	*testing.T
+	testing.TB
 	catalog *catalog.SQL
 	planner *Planner
 }
 
-func newLake(t *testing.T) *lake {
+func newLake(t testing.TB) *lake {
 	t.Helper()
 	dir := t.TempDir()
 	c, err := catalog.OpenSQLite("lake", dir+"/catalog.db", dir, catalog.SQLOptions{Create: true})
