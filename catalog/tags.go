@@ -1,11 +1,11 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	"sqe/fault"
 	"sqe/plan"
@@ -28,23 +28,32 @@ func ParseTags(value string, lastColumn int) (map[int][]plan.Tag, error) {
 	broken := func(why string) error {
 		return fault.New(fault.PolicyBroken, "The tags of the table cannot be read (%s); an administrator must correct the table property %s", why, TagsProperty)
 	}
-	var raw map[string][]struct {
+	type tag struct {
 		Name       string            `json:"name"`
 		Attributes map[string]string `json:"attributes"`
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(value)))
+	d := json.NewDecoder(strings.NewReader(value))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&raw); err != nil || raw == nil {
-		return nil, broken("not a JSON object of lists of tags")
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, broken("not a JSON object")
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, broken("text after the JSON object")
-	}
-	out := make(map[int][]plan.Tag, len(raw))
-	for key, tags := range raw {
-		id, err := strconv.Atoi(key)
-		if err != nil || strconv.Itoa(id) != key || id < 0 || id > lastColumn {
-			return nil, broken("a key is not the id of a field")
+	out := map[int][]plan.Tag{}
+	seen := map[string]bool{}
+	// Key by key, because a map would silently keep the last of two equal keys.
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, broken("not a JSON object")
+		}
+		text, _ := key.(string)
+		id, err := strconv.Atoi(text)
+		if err != nil || strconv.Itoa(id) != text || id < 0 || id > lastColumn || seen[text] {
+			return nil, broken("a key is not the id of a field, or stands twice")
+		}
+		seen[text] = true
+		var tags []tag
+		if err := d.Decode(&tags); err != nil {
+			return nil, broken("a value is not a list of tags")
 		}
 		names := map[string]bool{}
 		for _, t := range tags {
@@ -52,8 +61,14 @@ func ParseTags(value string, lastColumn int) (map[int][]plan.Tag, error) {
 				return nil, broken("a tag has no name or stands twice")
 			}
 			names[t.Name] = true
-			out[id] = append(out[id], plan.Tag{Name: t.Name, Attributes: t.Attributes})
+			out[id] = append(out[id], plan.Tag(t))
 		}
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, broken("not a JSON object")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, broken("text after the JSON object")
 	}
 	return out, nil
 }
