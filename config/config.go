@@ -1,0 +1,111 @@
+// Package config reads the configuration: a TOML file, then the environment.
+//
+// Invariants: an unknown key, a wrong type or a value out of range is an error;
+// every problem is reported at once, with its place and what to do; a secret is
+// never printed, not even in the error about it. A value that is not set has its
+// default after Load.
+//
+// The package must never open what the configuration names (other than the key
+// file of the masks) or decide what it means.
+package config
+
+// Config is the whole configuration. The tags say everything about a key: its
+// name, default, what it is for, and its bounds; docs/configuration.md is
+// generated from them.
+type Config struct {
+	Server   Server    `key:"server" doc:"The MySQL port."`
+	Ops      Ops       `key:"ops" doc:"Metrics and health."`
+	Engine   Engine    `key:"engine" doc:"How statements run."`
+	Catalogs []Catalog `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
+	Policies []Policy  `key:"policies" doc:"Where policies come from. Without one every table is refused."`
+	Masks    Masks     `key:"masks" doc:"How masks work."`
+	Users    []User    `key:"users" doc:"Users with passwords."`
+	Audit    Audit     `key:"audit" doc:"The audit log: one JSON object a line for each statement and login. The file is made with mode 0600; to rotate it, rename it and send SIGHUP."`
+	Log      Log       `key:"log" doc:"The log of the server, on standard error."`
+
+	// Dir is the folder of the file, absolute.
+	Dir string
+}
+
+// Server is [server].
+type Server struct {
+	Address          string   `key:"address" default:"127.0.0.1" doc:"Address to listen on; \"0.0.0.0\" or \"::\" for all."`
+	Port             int      `key:"port" default:"3306" min:"0" max:"65535" doc:"Port to listen on; 0 takes a free one."`
+	TLSCert          Path     `key:"tls-cert" doc:"Certificate (with its chain), PEM. Without one a self-signed certificate is made and kept in state-directory."`
+	TLSKey           Path     `key:"tls-key" doc:"Private key of the certificate, PEM."`
+	RequireTLS       bool     `key:"require-tls" default:"true" doc:"Refuse clients without TLS. With false they may connect; their password then travels encrypted with a public key (RSA), everything else in the clear."`
+	StateDirectory   Path     `key:"state-directory" default:"state" doc:"Folder for what the server makes itself, such as its certificate."`
+	MaxConnections   int      `key:"max-connections" default:"1000" min:"1" max:"100000" doc:"Connections at the same time; more are refused with error 1040."`
+	StatementTimeout Duration `key:"statement-timeout" default:"1h" doc:"A statement that runs longer is ended with error 3024; \"0s\": never."`
+	IdleTimeout      Duration `key:"idle-timeout" default:"8h" min:"1s" doc:"A connection without a statement for this long is closed."`
+	WriteTimeout     Duration `key:"write-timeout" default:"60s" min:"1s" doc:"A connection whose client takes no data for this long is closed."`
+	HandshakeTimeout Duration `key:"handshake-timeout" default:"10s" min:"1s" doc:"Time for a login."`
+	ShutdownTimeout  Duration `key:"shutdown-timeout" default:"30s" doc:"How long running statements may go on when the server is told to stop."`
+	MaxPacket        Size     `key:"max-packet" default:"64MiB" min:"1MiB" max:"1GiB" doc:"Largest statement, and largest set of parameters of a prepared statement."`
+	Version          string   `key:"version" default:"8.0.36-SQE" doc:"Version that clients see. Many decide by it what the server can do: keep it at 8.0."`
+}
+
+// Ops is [ops].
+type Ops struct {
+	Address string `key:"address" default:"127.0.0.1:9307" doc:"host:port for /metrics, /healthz and /readyz; \"\" turns them off. The pages need no login and hold no data."`
+}
+
+// Engine is [engine].
+type Engine struct {
+	MemoryLimit   Size `key:"memory-limit" default:"1GiB" min:"64MiB" doc:"Memory for the rows of running statements together; beyond it they spill to temp-directory."`
+	Threads       int  `key:"threads" default:"0" min:"0" max:"1024" doc:"Threads that run statements; 0: one for each processor."`
+	TempDirectory Path `key:"temp-directory" default:"tmp" doc:"Folder for what does not fit into memory. It holds rows while statements run."`
+	TempLimit     Size `key:"temp-limit" default:"0B" doc:"Most that may lie in temp-directory; 0B: what the disk holds."`
+	MaxConcurrent int  `key:"max-concurrent" default:"16" min:"1" max:"10000" doc:"Statements that run at the same time; more wait."`
+	RowLimit      int  `key:"row-executor-rows" default:"1000000" min:"1" doc:"Rows that the row executor may read or yield in one statement (docs/sql.md says what needs it)."`
+	ByteLimit     Size `key:"row-executor-bytes" default:"256MiB" min:"1MiB" doc:"Memory for the rows of one statement in the row executor."`
+}
+
+// Catalog is one of [[catalogs]].
+type Catalog struct {
+	Name      string `key:"name" required:"true" doc:"Name in SQL: the first part of catalog.namespace.table."`
+	Kind      string `key:"kind" default:"sqlite" oneof:"sqlite" doc:"sqlite: the tables of the JDBC catalog in an SQLite file."`
+	Path      Path   `key:"path" required:"true" doc:"The SQLite file."`
+	Warehouse Path   `key:"warehouse" required:"true" doc:"Folder below which the data and metadata files of tables lie; files elsewhere are not read."`
+	Default   bool   `key:"default" default:"false" doc:"Its namespaces appear as plain databases. May be left out when there is one catalog."`
+}
+
+// Policy is one of [[policies]].
+type Policy struct {
+	Name           string   `key:"name" required:"true" doc:"Name in EXPLAIN POLICY, the audit log and metrics."`
+	Kind           string   `key:"kind" default:"folder" oneof:"folder" doc:"folder: Ranger's own JSON documents in a folder."`
+	Directory      Path     `key:"directory" required:"true" doc:"The folder. It is watched; a change takes effect as a whole."`
+	PolarisService string   `key:"polaris-service" doc:"Name of the Ranger service for access to objects; \"\": the source has none."`
+	DataService    string   `key:"data-service" doc:"Name of the Ranger service for row filters and masks; \"\": the source has none."`
+	PollInterval   Duration `key:"poll-interval" default:"10s" min:"100ms" doc:"How often the source is asked for changes."`
+	MaxStaleness   Duration `key:"max-staleness" default:"5m" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
+}
+
+// Masks is [masks].
+type Masks struct {
+	HashKey     Secret `key:"hash-key" doc:"Key of MASK_HASH, at least 16 characters. Needed when a policy uses MASK_HASH; without it the server does not start."`
+	HashKeyFile Path   `key:"hash-key-file" doc:"File that holds the key instead (the first line)."`
+	ShortValues string `key:"short-values" default:"mask" oneof:"mask keep" doc:"Values of four characters or fewer under Ranger's show-4 masks: mask them whole, or keep them as Hive does."`
+}
+
+// User is one of [[users]].
+type User struct {
+	Name         string            `key:"name" required:"true" doc:"Name to log in with; exact, case included."`
+	PasswordHash Secret            `key:"password-hash" required:"true" doc:"argon2id hash of the password; sqe hash-password makes one."`
+	Groups       []string          `key:"groups" doc:"Groups of the user in policies."`
+	Roles        []string          `key:"roles" doc:"Roles of the user in policies, beside those that policy sources give."`
+	Attributes   map[string]string `key:"attributes" doc:"Attributes of the user in policies."`
+	Admin        bool              `key:"admin" default:"false" doc:"May see policies in full, other people's statements and the status of the server. Gives no access to data."`
+}
+
+// Audit is [audit].
+type Audit struct {
+	File      Path   `key:"file" default:"audit.jsonl" doc:"The file; \"\" turns the audit log off."`
+	OnFailure string `key:"on-failure" default:"refuse" oneof:"refuse log" doc:"When an event cannot be recorded: refuse statements, or log the failure and go on."`
+}
+
+// Log is [log].
+type Log struct {
+	Level  string `key:"level" default:"info" oneof:"debug info warn error" doc:"The least level that is written."`
+	Format string `key:"format" default:"text" oneof:"text json" doc:"Format of a line."`
+}
