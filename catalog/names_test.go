@@ -130,4 +130,3 @@ func TestTags(t *testing.T) {
 		}
 	}
 }
-

@@ -224,4 +224,3 @@ func (r *channelReader) Close() error {
 	})
 	return nil
 }
-
