@@ -66,13 +66,21 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 	if b == nil || !sameTable(b.table, s.Table) {
 		return nil, fault.New(fault.Internal, "the restrictions of table '%s' are those of another table or version", s.Table.Name)
 	}
-	r := &rawColumns{ids: g.ids, cols: make([]plan.ScanColumn, 0, len(s.Cols))}
-	items := make([]plan.Item, 0, len(s.Cols))
+	n := 0
+	for i := range s.Cols {
+		if g.used.has(s.Cols[i].ID) {
+			n++
+		}
+	}
+	r := &rawColumns{ids: g.ids, cols: make([]plan.ScanColumn, 0, n+4)}
+	items := make([]plan.Item, 0, n)
+	fields := make([]int, 0, n)
+	// One block for all references: there are at most as many as columns.
+	refs := make([]plan.Ref, 0, n)
 	var masked map[plan.ColumnID]bool
-	fields := make([]int, 0, len(s.Cols))
-	// One block for all references: there are as many as columns.
-	refs := make([]plan.Ref, 0, len(s.Cols))
-	for _, c := range s.Cols {
+	var custom []int // indexes into items
+	for i := range s.Cols {
+		c := &s.Cols[i]
 		if !g.used.has(c.ID) {
 			continue
 		}
@@ -80,27 +88,36 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 			return nil, fault.New(fault.Withheld, "column '%s' of table '%s' is withheld: a policy on it cannot be applied; leave it out or ask an administrator", c.Name, s.Table.Name)
 		}
 		fields = append(fields, c.FieldID)
+		items = append(items, plan.Item{Column: c.Column})
+		item := &items[len(items)-1]
 		rule := b.columns[c.FieldID]
-		item := plan.Item{Column: c.Column}
 		if rule == nil || (rule.custom == nil && !rule.constant) {
-			refs = append(refs, plan.Ref{ID: r.id(c), Typ: c.Type, Name: c.Name})
+			refs = append(refs, plan.Ref{ID: r.add(c), Typ: c.Type, Name: c.Name})
 			item.Expr = &refs[len(refs)-1]
 		}
-		if rule != nil {
-			if item.Expr, err = g.mask(rule, item.Expr, r); err != nil {
-				return nil, err
-			}
-			item.Nullable = true
-			if masked == nil {
-				masked = map[plan.ColumnID]bool{}
-			}
-			masked[c.ID] = true
+		if rule == nil {
+			continue
 		}
-		items = append(items, item)
+		item.Nullable = true
+		if masked == nil {
+			masked = map[plan.ColumnID]bool{}
+		}
+		masked[c.ID] = true
+		if rule.custom != nil {
+			custom = append(custom, len(items)-1)
+			continue
+		}
+		if item.Expr, err = g.mask(rule, item.Expr); err != nil {
+			return nil, err
+		}
+	}
+	// After all other columns: most of what policy texts read is among them.
+	for _, i := range custom {
+		items[i].Expr = b.columns[fields[i]].custom.instantiate(g.ids, r.find)
 	}
 	conditions := make([]plan.Expr, len(b.filters))
 	for i, f := range b.filters {
-		conditions[i] = f.instantiate(g.ids, r.id)
+		conditions[i] = f.instantiate(g.ids, r.find)
 	}
 	g.note(b, fields)
 	// Prune of the statement's scan is dropped: whoever set it did not know what
@@ -115,22 +132,19 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 	}, nil
 }
 
-func (g *governor) mask(c *column, raw plan.Expr, r *rawColumns) (plan.Expr, error) {
-	switch {
-	case c.custom != nil:
-		return c.custom.instantiate(g.ids, r.id), nil
-	case c.salted != nil:
-		var salt []byte
-		if g.salt != nil {
-			salt = g.salt()
-		}
-		m, err := c.salted(salt)
-		if err != nil {
-			return nil, fault.Wrap(fault.Internal, err, "a mask lacks its salt of %d bytes", masks.MinSalt)
-		}
-		return m(raw), nil
+func (g *governor) mask(c *column, raw plan.Expr) (plan.Expr, error) {
+	if c.salted == nil {
+		return c.mask(raw), nil
 	}
-	return c.mask(raw), nil
+	var salt []byte
+	if g.salt != nil {
+		salt = g.salt()
+	}
+	m, err := c.salted(salt)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "a mask lacks its salt of %d bytes", masks.MinSalt)
+	}
+	return m(raw), nil
 }
 
 // note adds a use of the table to the record.
@@ -147,23 +161,28 @@ func (g *governor) note(b *Bound, fields []int) {
 	t.Used = append(t.Used, fields...)
 }
 
-// rawColumns collects the columns of the scan below a guard, each field once.
+// rawColumns collects the columns of the scan below a guard.
 type rawColumns struct {
 	ids  *plan.IDs
 	cols []plan.ScanColumn
 }
 
-// id is the raw column of the field of c. Masks and filters ask for few fields,
-// which are most often among the last ones asked for.
-func (r *rawColumns) id(c plan.ScanColumn) plan.ColumnID {
-	for i := len(r.cols) - 1; i >= 0; i-- {
+// add adds a column under a fresh id.
+func (r *rawColumns) add(c *plan.ScanColumn) plan.ColumnID {
+	r.cols = append(r.cols, *c)
+	last := &r.cols[len(r.cols)-1]
+	last.ID = r.ids.New()
+	return last.ID
+}
+
+// find is the raw column of the field of c, added when it is not there yet.
+func (r *rawColumns) find(c plan.ScanColumn) plan.ColumnID {
+	for i := range r.cols {
 		if r.cols[i].FieldID == c.FieldID {
 			return r.cols[i].ID
 		}
 	}
-	c.ID = r.ids.New()
-	r.cols = append(r.cols, c)
-	return c.ID
+	return r.add(&c)
 }
 
 // sameTable reports whether restrictions bound to a hold for b: the same version

@@ -103,26 +103,27 @@ func through(conds []plan.Expr, items []plan.Item) []plan.Expr {
 	if len(conds) == 0 {
 		return nil
 	}
-	by := make(map[plan.ColumnID]plan.Expr, len(items))
-	for _, it := range items {
-		by[it.ID] = it.Expr
-	}
 	var out []plan.Expr
 	for _, c := range conds {
-		if e, ok := substitute(c, by); ok {
+		if e, ok := substitute(c, items, nil); ok {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-func substitute(e plan.Expr, by map[plan.ColumnID]plan.Expr) (plan.Expr, bool) {
+// substitute replaces every column of e by the expression of the item that makes
+// it. It fails when e refers to anything else, to an item in except, or has a
+// sub-query. Conditions name few columns, so that a search beats a map.
+func substitute(e plan.Expr, items []plan.Item, except map[plan.ColumnID]bool) (plan.Expr, bool) {
 	ok := true
 	out, _ := plan.TransformExpr(e, func(e plan.Expr) (plan.Expr, error) {
 		switch e := e.(type) {
 		case *plan.Ref:
-			if x, found := by[e.ID]; found {
-				return x, nil
+			for i := range items {
+				if items[i].ID == e.ID && !except[e.ID] {
+					return items[i].Expr, nil
+				}
 			}
 			ok = false
 		case *plan.Subquery:
@@ -169,18 +170,11 @@ func pushGuard(g *plan.Guard, conds []plan.Expr) plan.Node {
 			}
 		}
 	}
-	if len(conds) > 0 {
-		// Only columns that pass through as they are can be pruned by.
-		raw := make(map[plan.ColumnID]plan.Expr, len(project.Items))
-		for _, it := range project.Items {
-			if _, ok := it.Expr.(*plan.Ref); ok && !g.Masked[it.ID] {
-				raw[it.ID] = it.Expr
-			}
-		}
-		for _, c := range conds {
-			if e, ok := substitute(c, raw); ok && harmless(e) {
-				prune = append(prune, e)
-			}
+	for _, c := range conds {
+		// Only columns that pass through as they are can be pruned by; Verify has
+		// seen that every other one is in Masked.
+		if e, ok := substitute(c, project.Items, g.Masked); ok && harmless(e) {
+			prune = append(prune, e)
 		}
 	}
 	if len(prune) == 0 {
