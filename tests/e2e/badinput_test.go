@@ -267,7 +267,7 @@ func TestNoise(t *testing.T) {
 // their table, without a path, and harm no other.
 func TestBrokenFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	s, err := startLab(dir, "")
+	s, err := startLab(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestBrokenFiles(t *testing.T) {
 // place and is reported.
 func TestBrokenPolicies(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	s, err := startLab(dir, "")
+	s, err := startLab(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func lastError(ctx context.Context, q sqetest.Querier) string {
 // and by serve, and nothing starts.
 func TestBrokenConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	path, _, err := sqetest.Config(dir, "lake", []string{"root"}, "")
+	path, _, err := sqetest.Config(dir, "lake", []string{"root"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

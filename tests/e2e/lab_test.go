@@ -25,7 +25,7 @@ var laboratory struct {
 
 func labServer(t testing.TB) *sqetest.Server {
 	t.Helper()
-	laboratory.once.Do(func() { laboratory.server, laboratory.err = startLab(laboratory.dir, "") })
+	laboratory.once.Do(func() { laboratory.server, laboratory.err = startLab(laboratory.dir, nil) })
 	if laboratory.err != nil {
 		t.Fatal(laboratory.err)
 	}
@@ -33,7 +33,7 @@ func labServer(t testing.TB) *sqetest.Server {
 }
 
 // startLab builds the tables, policies and configuration in dir and serves them.
-func startLab(dir, extraConfig string) (*sqetest.Server, error) {
+func startLab(dir string, settings map[string]string) (*sqetest.Server, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func startLab(dir, extraConfig string) (*sqetest.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, port, err := sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, extraConfig)
+	config, port, err := sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, settings)
 	if err != nil {
 		return nil, err
 	}

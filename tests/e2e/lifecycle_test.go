@@ -97,7 +97,7 @@ func TestDisconnect(t *testing.T) {
 
 func TestStatementTimeout(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	s, err := startLab(dir, "[limits]\nstatement-timeout = \"1s\"\n")
+	s, err := startLab(dir, map[string]string{"server": "statement-timeout = \"1s\"\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestUnusableFolder(t *testing.T) {
 // client is connected.
 func TestShutdown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	s, err := startLab(dir, "")
+	s, err := startLab(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,8 +191,8 @@ func HashPassword(password string) (string, error) {
 
 // Config writes <dir>/sqe.toml for a server with one catalog, <dir>/catalog.db,
 // whose warehouse is dir, with the policies in <dir>/policies and these users, all
-// with the password "demo". extra is appended; it may open further sections.
-func Config(dir, catalog string, users []string, extra string) (path string, port int, err error) {
+// with the password "demo". settings are further lines by section.
+func Config(dir, catalog string, users []string, settings map[string]string) (path string, port int, err error) {
 	ports := [2]int{}
 	for i := range ports {
 		if ports[i], err = FreePort(); err != nil {
@@ -207,7 +207,9 @@ func Config(dir, catalog string, users []string, extra string) (path string, por
 	fmt.Fprintf(&b, `[server]
 address = "127.0.0.1"
 port = %d
-
+%s
+[engine]
+%s
 [ops]
 address = "127.0.0.1:%d"
 
@@ -233,7 +235,7 @@ hash-key-file = "mask.key"
 [audit]
 file = "audit.jsonl"
 
-`, ports[0], ports[1], catalog)
+`, ports[0], settings["server"], settings["engine"], ports[1], catalog)
 	for _, u := range users {
 		fmt.Fprintf(&b, "[[users]]\nname = %q\npassword-hash = %q\n", u, hash)
 		if u == "root" {
@@ -241,7 +243,6 @@ file = "audit.jsonl"
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(extra)
 	path = filepath.Join(dir, "sqe.toml")
 	return path, ports[0], os.WriteFile(path, []byte(b.String()), 0o600)
 }

@@ -243,7 +243,7 @@ func TestLarge(t *testing.T) {
 
 func largeGroups(t *testing.T, deleted bool) {
 	dir := t.TempDir()
-	s, err := startTables(dir, *scale, memoryLimit, func(ctx context.Context) error {
+	s, err := startTables(dir, *scale, map[string]string{"engine": "memory-limit = \"1GiB\"\n"}, func(ctx context.Context) error {
 		if deleted {
 			return DeleteDay(ctx, dir, lab.Catalog, "1995-06-17")
 		}

@@ -35,9 +35,6 @@ type tables struct {
 	duck   *sql.DB
 }
 
-// memoryLimit is the part of the configuration that bounds DuckDB's memory.
-const memoryLimit = "[memory]\nlimit = \"1 GiB\"\n"
-
 // started are the servers by scale factor; TestMain stops them.
 var started = struct {
 	sync.Mutex
@@ -73,7 +70,7 @@ func serve(t testing.TB, scale float64) *tables {
 	if s := started.by[scale]; s != nil {
 		return s
 	}
-	s, err := startTables(filepath.Join(started.dir, fmt.Sprint("sf", scale)), scale, "", nil)
+	s, err := startTables(filepath.Join(started.dir, fmt.Sprint("sf", scale)), scale, map[string]string{"server": "require-tls = false\n"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +80,7 @@ func serve(t testing.TB, scale float64) *tables {
 
 // startTables loads the tables into dir and serves them; prepare, where it is
 // not nil, runs in between.
-func startTables(dir string, scale float64, extraConfig string, prepare func(context.Context) error) (*tables, error) {
+func startTables(dir string, scale float64, settings map[string]string, prepare func(context.Context) error) (*tables, error) {
 	ctx := context.Background()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -101,7 +98,7 @@ func startTables(dir string, scale float64, extraConfig string, prepare func(con
 			return nil, err
 		}
 	}
-	config, port, err := sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, extraConfig)
+	config, port, err := sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +125,8 @@ func (s *tables) open(t testing.TB, user string, options ...sqetest.Option) *sql
 	return db
 }
 
-// withoutTLS is a connection in the clear. caching_sha2 needs TLS for the
-// password, so only the connections that already logged in could; the server has
-// to allow it.
+// withoutTLS is a connection in the clear, which the configuration of these
+// servers allows.
 func withoutTLS(c *mysql.Config) { c.TLS = nil }
 
 // What pat is under: a filter on orders and masks on three columns. byHand is the
