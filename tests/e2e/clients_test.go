@@ -376,3 +376,20 @@ func TestLogin(t *testing.T) {
 		t.Errorf("a wrong password says %q, an unknown user %q: they must not be told apart", texts[0], texts[1])
 	}
 }
+
+// TestPyIceberg: another engine opens the catalog of the demo and reads the same
+// rows, deleted ones left out.
+func TestPyIceberg(t *testing.T) {
+	python := filepath.Join(sqetest.Cache(), "venv", "bin", "python")
+	out := string(output(t, "", python, "-B", filepath.Join(sqetest.Root(), "tests", "e2e", "clients", "pyiceberg_client.py"),
+		"demo", filepath.Join(demo.Dir, "catalog.db"), "bank.customers", "bank.payments", "bank.profiles"))
+	for _, table := range []string{"customers", "payments", "profiles"} {
+		n, err := ask(t, "admin", "SELECT count(*) FROM bank."+table).One()
+		if err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(out, "bank."+table+" "+n+"\n") {
+			t.Errorf("SQE counts %s rows in %s, PyIceberg says\n%s", n, table, out)
+		}
+	}
+}
