@@ -1,0 +1,218 @@
+package bind
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	_ "github.com/dolthub/go-mysql-server/sql/variables" // the system variables
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"sqe/engine/parse"
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// Options configure a Binder.
+type Options struct {
+	// Version is what VERSION() and @@version answer, after MySQL's own version.
+	Version string
+	// Accepts reports by an error that the executor cannot run a node with these
+	// expressions (what is below the node was asked before). nil accepts all.
+	Accepts func(plan.Node) error
+	// DefaultDatabase is selected in a new session.
+	DefaultDatabase string
+}
+
+// Binder binds statements of many sessions. It is safe for concurrent use.
+type Binder struct {
+	options  Options
+	analyzer *analyzer.Analyzer
+}
+
+// New makes a Binder.
+func New(o Options) *Binder {
+	return &Binder{options: o, analyzer: analyzer.NewBuilder(provider{}).Build()}
+}
+
+// Bound is a statement that was bound.
+type Bound struct {
+	Plan plan.Node
+	IDs  *plan.IDs
+	// Warnings for the user, one sentence each.
+	Warnings []string
+}
+
+// Bind resolves a statement and translates it. args are the values of its
+// placeholders, in order. The plan is not governed yet: it must not run as it is.
+func (b *Binder) Bind(ctx context.Context, s *Session, rel Relations, st *parse.SQL, args []plan.Literal) (*Bound, error) {
+	state := newStatement(rel, s)
+	state.complete = st.Kind == parse.Show
+	out, err := b.bind(ctx, s, state, st, args)
+	if err != nil {
+		return nil, state.fault(err, st.AST)
+	}
+	return out, nil
+}
+
+func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *parse.SQL, args []plan.Literal) (out *Bound, err error) {
+	defer recovered(&err)
+	if err := acceptable(st); err != nil {
+		return nil, err
+	}
+	if len(args) != st.Params {
+		return nil, fault.New(fault.BadStatement, "the statement has %d parameters, %d values were given", st.Params, len(args))
+	}
+	sctx := b.context(ctx, s, state)
+	node, flags, err := b.build(sctx, st, args)
+	if err != nil {
+		return nil, err
+	}
+	t := &translator{binder: b, ctx: sctx, state: state, ids: &plan.IDs{}}
+	root, err := t.root(node, flags)
+	if err != nil {
+		return nil, err
+	}
+	return &Bound{Plan: root, IDs: t.ids, Warnings: state.starWarnings(st.AST)}, nil
+}
+
+// acceptable refuses kinds of statements that are not bound here.
+func acceptable(st *parse.SQL) error {
+	switch st.Kind {
+	case parse.Query, parse.Show:
+		return nil
+	case parse.Set:
+		return acceptableSet(st.AST)
+	case parse.Write:
+		return fault.New(fault.Unsupported, "writing is not supported; docs/sql.md lists what is")
+	}
+	return fault.New(fault.Unsupported, "this statement is not supported; docs/sql.md lists what is")
+}
+
+// acceptableSet refuses to set what other sessions would see.
+func acceptableSet(ast sqlparser.Statement) error {
+	set, ok := ast.(*sqlparser.Set)
+	if !ok {
+		return fault.New(fault.Unsupported, "this form of SET is not supported; SET @name and SET [SESSION] variable are")
+	}
+	for _, e := range set.Exprs {
+		switch e.Scope {
+		case sqlparser.SetScope_Global, sqlparser.SetScope_Persist, sqlparser.SetScope_PersistOnly:
+			return fault.New(fault.Denied, "SET GLOBAL and SET PERSIST are not possible; the configuration file has the settings of the server")
+		}
+	}
+	return nil
+}
+
+// context makes go-mysql-server's context of a statement.
+func (b *Binder) context(ctx context.Context, s *Session, state *statement) *sql.Context {
+	return sql.NewContext(context.WithValue(ctx, stateKey{}, state), sql.WithSession(s.gms), sql.WithMemoryManager(noMemory))
+}
+
+// noMemory is shared: it keeps no state that belongs to a statement.
+var noMemory = sql.NewMemoryManager(nil)
+
+// build lets go-mysql-server bind the statement.
+func (b *Binder) build(ctx *sql.Context, st *parse.SQL, args []plan.Literal) (sql.Node, *sql.QueryFlags, error) {
+	ast, err := prepareAST(st)
+	if err != nil {
+		return nil, nil, err
+	}
+	builder := planbuilder.New(ctx, b.analyzer.Catalog, nil, viewParser{})
+	if len(args) > 0 {
+		bindings := make(map[string]sql.Expression, len(args))
+		for i, a := range args {
+			e, err := argument(a)
+			if err != nil {
+				return nil, nil, fault.New(fault.BadStatement, "parameter %d cannot be used: %s", i+1, err)
+			}
+			bindings[fmt.Sprintf("v%d", i+1)] = e
+		}
+		builder.SetBindingsWithExpr(bindings)
+	}
+	return builder.BindOnly(ast, st.Text, nil)
+}
+
+// bindAST binds a tree that has no text and no parameters.
+func (b *Binder) bindAST(ctx *sql.Context, ast sqlparser.Statement) (sql.Node, *sql.QueryFlags, error) {
+	return planbuilder.New(ctx, b.analyzer.Catalog, nil, viewParser{}).BindOnly(ast, "", nil)
+}
+
+// Describe binds a statement without values for its placeholders, to learn what a
+// prepared statement yields. cols is empty when that depends on the values.
+func (b *Binder) Describe(ctx context.Context, s *Session, rel Relations, st *parse.SQL) (params int, cols []plan.Column, err error) {
+	args := make([]plan.Literal, st.Params)
+	for i := range args {
+		args[i] = plan.Literal{Typ: plan.Null}
+	}
+	state := newStatement(rel, s)
+	state.complete = st.Kind == parse.Show
+	out, err := b.bind(ctx, s, state, st, args)
+	switch {
+	case err == nil:
+		return st.Params, out.Plan.Columns(), nil
+	case st.Params > 0 && dependsOnValues(err):
+		return st.Params, nil, nil
+	}
+	return 0, nil, state.fault(err, st.AST)
+}
+
+// dependsOnValues reports whether a statement may bind with other values than
+// NULL.
+func dependsOnValues(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.BadStatement, fault.Unsupported, fault.Internal:
+		return !sql.ErrColumnNotFound.Is(err) && !sql.ErrTableNotFound.Is(err) && !sql.ErrTableColumnNotFound.Is(err)
+	}
+	return false
+}
+
+// viewParser parses the text of views, with the limits and the folding of every
+// other statement. It implements sql.Parser.
+type viewParser struct{}
+
+func (viewParser) parse(text string) (sqlparser.Statement, error) {
+	st, rest, err := parse.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	q, ok := st.(*parse.SQL)
+	if !ok || rest != "" {
+		return nil, fault.New(fault.Unsupported, "the view holds something else than one query")
+	}
+	return q.AST, nil
+}
+
+// ParseSimple implements sql.Parser.
+func (p viewParser) ParseSimple(text string) (sqlparser.Statement, error) { return p.parse(text) }
+
+// Parse implements sql.Parser.
+func (p viewParser) Parse(_ *sql.Context, text string, _ bool) (sqlparser.Statement, string, string, error) {
+	ast, err := p.parse(text)
+	return ast, text, "", err
+}
+
+// ParseWithOptions implements sql.Parser.
+func (p viewParser) ParseWithOptions(_ context.Context, text string, _ rune, _ bool, _ sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
+	ast, err := p.parse(text)
+	return ast, text, "", err
+}
+
+// ParseOneWithOptions implements sql.Parser.
+func (p viewParser) ParseOneWithOptions(_ context.Context, text string, _ sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	ast, err := p.parse(text)
+	return ast, len(text), err
+}
+
+// mysqlVersion is the version that SQE's dialect follows.
+const mysqlVersion = "8.0.40"
+
+func (b *Binder) version() string {
+	if b.options.Version == "" {
+		return mysqlVersion + "-SQE"
+	}
+	return mysqlVersion + "-SQE-" + strings.ReplaceAll(b.options.Version, " ", "-")
+}

@@ -1,0 +1,85 @@
+package bind
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"sqe/identity"
+	"sqe/plan"
+)
+
+// Session is what statements of one connection share: variables, sql_mode,
+// warnings and the current database. One statement at a time uses it.
+type Session struct {
+	gms       *sql.BaseSession
+	principal identity.Principal
+	warned    atomic.Uint32
+}
+
+// NewSession makes a session. remote is the address of the client, for
+// CURRENT_USER() and USER().
+func (b *Binder) NewSession(id uint32, p identity.Principal, remote string) *Session {
+	host := "%"
+	if remote != "" {
+		host = hostOf(remote)
+	}
+	s := &Session{
+		gms:       sql.NewBaseSessionWithClientServer("", sql.Client{User: p.Name, Address: host}, id),
+		principal: p,
+	}
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s.gms))
+	for name, value := range map[string]any{
+		"version": b.version(), "version_comment": "SQE", "time_zone": "+00:00", "system_time_zone": "UTC",
+		"collation_connection": "utf8mb4_0900_bin", "collation_database": "utf8mb4_0900_bin", "collation_server": "utf8mb4_0900_bin",
+		"lower_case_table_names": int8(0), "read_only": int8(1), "secure_file_priv": "NULL",
+	} {
+		// A variable that this version of the library does not have stays unknown.
+		_ = s.gms.InitSessionVariable(ctx, name, value)
+	}
+	s.gms.SetCurrentDatabase(b.options.DefaultDatabase)
+	return s
+}
+
+func hostOf(remote string) string {
+	for i := len(remote) - 1; i >= 0; i-- {
+		if remote[i] == ':' {
+			return remote[:i]
+		}
+	}
+	return remote
+}
+
+// Database is the current database, "" when none is selected.
+func (s *Session) Database() string { return s.gms.GetCurrentDatabase() }
+
+// SetDatabase selects a database. That it exists is for the caller to check.
+func (s *Session) SetDatabase(name string) { s.gms.SetCurrentDatabase(name) }
+
+// UserVariable is the value of @name.
+func (s *Session) UserVariable(name string) (plan.Literal, bool) {
+	ctx := sql.NewContext(context.Background(), sql.WithSession(s.gms))
+	typ, value, err := s.gms.GetUserVariable(ctx, name)
+	if err != nil || typ == nil {
+		return plan.Literal{Typ: plan.Null}, false
+	}
+	l, err := literalOf(value, typ)
+	if err != nil {
+		return plan.Literal{Typ: plan.Null}, false
+	}
+	return *l, true
+}
+
+// SetWarnings replaces the warnings of the last statement, which SHOW WARNINGS
+// lists.
+func (s *Session) SetWarnings(texts []string) {
+	s.gms.ClearWarnings()
+	for _, t := range texts {
+		s.gms.Warn(&sql.Warning{Level: "Warning", Code: 1105, Message: t})
+	}
+	s.warned.Store(uint32(len(texts)))
+}
+
+// WarningCount is the number of warnings that SHOW WARNINGS would list.
+func (s *Session) WarningCount() uint16 { return uint16(min(s.warned.Load(), 65535)) }
