@@ -26,6 +26,13 @@ type loader interface {
 	kind() string
 }
 
+// keeper is a loader that keeps the documents for the next start.
+type keeper interface {
+	// store is called after each successful poll, restore once, before the first.
+	store(at time.Time, changed bool, bound time.Duration) error
+	restore() (*documents, time.Time, error)
+}
+
 // Source keeps a State of Ranger's documents. It implements policy.Source.
 type Source struct {
 	name         string
@@ -123,13 +130,46 @@ func (s *Source) poll(ctx context.Context) (err error) {
 	}
 	if docs == prev && prev != nil {
 		s.current.Store(&fresh{state: c.state, at: began})
+		s.keep(began, false)
 		return nil
 	}
 	if err := notOlder(prev, docs); err != nil {
 		return err
 	}
 	s.current.Store(&fresh{state: newState(s.name, s.options, docs, s.now), at: began})
+	s.keep(began, true)
 	return nil
+}
+
+// keep stores the documents where the loader does that. That it fails is told,
+// and changes nothing: the documents in memory are good.
+func (s *Source) keep(at time.Time, changed bool) {
+	if k, ok := s.loader.(keeper); ok {
+		if err := k.store(at, changed, s.maxStaleness); err != nil {
+			s.log.Warn("policies could not be stored for the next start", "source", s.name, "error", err.Error())
+		}
+	}
+}
+
+// recall starts with the documents of an earlier run, as old as they are.
+func (s *Source) recall() {
+	k, ok := s.loader.(keeper)
+	if !ok {
+		return
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Warn("stored policies cannot be used", "source", s.name, "error", fmt.Sprint(r))
+		}
+	}()
+	docs, at, err := k.restore()
+	if err != nil {
+		s.log.Warn("stored policies cannot be used", "source", s.name, "error", err.Error())
+		return
+	}
+	if docs != nil {
+		s.current.Store(&fresh{state: newState(s.name, s.options, docs, s.now), at: at})
+	}
 }
 
 // notOlder refuses documents that are older than those in force.
@@ -168,7 +208,11 @@ func open(s *Source) *Source {
 	s.wake = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	_ = s.Reload(ctx)
+	if s.recall(); s.current.Load() == nil {
+		_ = s.Reload(ctx)
+	} else {
+		s.wake <- struct{}{} // a server that does not answer must not delay the start
+	}
 	s.done.Add(1)
 	go func() {
 		defer s.done.Done()

@@ -1,0 +1,117 @@
+package rangerclient
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rangerclient/eval"
+	"sqe/rangerclient/model"
+)
+
+// MaskActions lists the mask types that any policy of the source uses, sorted,
+// without the prefix of a component.
+func (s *State) MaskActions() []string {
+	used := map[string]bool{}
+	look := func(list []*model.Policy) {
+		for _, p := range list {
+			for _, i := range p.DataMaskPolicyItems {
+				if i == nil || i.DataMaskInfo == nil {
+					continue
+				}
+				name := i.DataMaskInfo.DataMaskType
+				if at := strings.LastIndexByte(name, ':'); at >= 0 {
+					name = name[at+1:]
+				}
+				used[name] = true
+			}
+		}
+	}
+	look(s.docs.tables.Policies)
+	if t := s.docs.tables.TagPolicies; t != nil {
+		look(t.Policies)
+	}
+	for _, z := range s.docs.tables.SecurityZones {
+		look(z.Policies)
+	}
+	out := make([]string, 0, len(used))
+	for name := range used {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Check reports data policies that protect nothing as the tables stand: they name
+// a table that is not there, or a column that no schema of the table ever had.
+// tables are all tables of all catalogs. A name with a wildcard is not checked.
+func (s *State) Check(tables []*plan.Table) []string {
+	// Tables by the lower-case names that a policy may use for them.
+	byName := map[string][]*plan.Table{}
+	for _, t := range tables {
+		dotted := strings.Join(t.Name.Namespace, ".")
+		for _, db := range []string{dotted, t.Name.Catalog + "." + dotted, t.Name.Catalog + "\x00" + dotted} {
+			key := strings.ToLower(db + "\x00" + t.Name.Name)
+			byName[key] = append(byName[key], t)
+		}
+	}
+	var out []string
+	seen := map[string]bool{}
+	report := func(p *eval.Policy, format string, args ...any) {
+		text := fmt.Sprintf("policy %q (id %d) ", p.Name, p.ID) + fmt.Sprintf(format, args...)
+		if !seen[text] {
+			seen[text] = true
+			out = append(out, text)
+		}
+	}
+	for _, kind := range []int{model.MaskPolicy, model.RowFilterPolicy} {
+		s.tables.Elements(kind, func(p *eval.Policy, values map[string][]string) {
+			databases := values["database"]
+			if s.tables.Type() == "trino" {
+				databases = pairs(values["catalog"], values["schema"])
+			}
+			for _, pair := range pairs(databases, values["table"]) {
+				if strings.ContainsAny(pair, "*?{") {
+					continue
+				}
+				found := byName[strings.ToLower(pair)]
+				if len(found) == 0 {
+					report(p, "names table %s, which no catalog has; it protects nothing", strings.ReplaceAll(pair, "\x00", "."))
+				}
+				for _, t := range found {
+					columns := s.everBorne(t)
+					for _, c := range values["column"] {
+						if !strings.ContainsAny(c, "*?{") && !columns[strings.ToLower(c)] {
+							report(p, "names column %s, which table %s never had; it protects nothing", c, t.Name)
+						}
+					}
+				}
+			}
+		})
+	}
+	return out
+}
+
+// everBorne is every name that a column of the table bears or bore, lower case.
+func (s *State) everBorne(t *plan.Table) map[string]bool {
+	names := map[string]bool{}
+	r := &restriction{State: s, table: t, out: &policy.Restrictions{}}
+	r.eachField(func(_ plan.Field, _ int, paths []string) {
+		for _, p := range paths {
+			names[strings.ToLower(p)] = true
+		}
+	})
+	return names
+}
+
+func pairs(a, b []string) []string {
+	var out []string
+	for _, x := range a {
+		for _, y := range b {
+			out = append(out, x+"\x00"+y)
+		}
+	}
+	return out
+}
