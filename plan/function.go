@@ -146,21 +146,24 @@ func init() {
 
 	// Arithmetic. Operands are BIGINT, DOUBLE or DECIMAL; division by zero is
 	// NULL; integer and decimal overflow is an error.
-	add(S, arithmetic, "add", "sub", "mul")
+	add(S, arithmetic, "add", "sub")
+	add(S, product, "mul")
 	add(S, divide, "div") // MySQL's /: decimal scale + 4, or double
 	add(S, returns(Int64, 2, 2), "int_div")
 	add(S, common(2), "mod")
-	add(S, first(1, 1), "neg", "abs")
+	add(S, magnitude, "neg", "abs")
 	add(S, returns(Int64, 1, 1), "sign")
 	add(S, integral, "floor", "ceil")
-	add(S, rounding, "round", "truncate") // half away from zero; second argument is a literal
+	// Exact numbers round half away from zero, floats half to even.
+	add(S, rounding, "round", "truncate")
 	add(S, returns(Float64, 1, 1), "sqrt", "exp", "ln", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "degrees", "radians")
 	add(S, returns(Float64, 2, 2), "pow", "atan2", "log")
 	add(S, returns(Float64, 0, 0), "pi")
 	add(S, returns(Float64, 0, 1), "rand")
 	catalogue["rand"].Volatile = true
-	partial(integerOrDecimal, "add", "sub", "mul", "neg", "abs", "int_div", "div", "mod", "round")
-	partial(always, "exp", "pow", "cot")
+	// Floats overflow too: MySQL has no infinity.
+	partial(always, "add", "sub", "mul", "int_div", "div", "mod", "round", "truncate", "exp", "pow", "cot", "degrees")
+	partial(integerOrDecimal, "neg", "abs", "floor", "ceil")
 
 	// Text. Positions and lengths count code points; substr(s, 0) is ''.
 	add(S, returns(String, 1, -1), "concat") // NULL when any argument is
@@ -350,11 +353,32 @@ func arithmetic(args []arrow.DataType) (arrow.DataType, error) {
 	case arrow.IsFloating(t.ID()):
 		return Float64, nil
 	}
-	// One type serves +, - and *: the executor casts to it, and a result beyond
-	// it is an out-of-range error.
 	pa, sa := DecimalParams(args[0])
 	pb, sb := DecimalParams(args[1])
-	return Decimal(min(38, max(pa+pb, max(pa-sa, pb-sb)+max(sa, sb)+1)), min(30, max(sa, sb))), nil
+	scale := max(sa, sb)
+	return Decimal(min(38, max(pa-sa, pb-sb)+scale+1), scale), nil
+}
+
+// product is the type of a * b: MySQL adds the scales, up to 30.
+func product(args []arrow.DataType) (arrow.DataType, error) {
+	t, err := arithmetic(args)
+	if err != nil || !arrow.IsDecimal(t.ID()) {
+		return t, err
+	}
+	pa, sa := DecimalParams(args[0])
+	pb, sb := DecimalParams(args[1])
+	return Decimal(min(38, pa+pb), min(30, sa+sb)), nil
+}
+
+// magnitude is the type of -a and abs(a).
+func magnitude(args []arrow.DataType) (arrow.DataType, error) {
+	if err := numericArgs(args, 1); err != nil {
+		return nil, err
+	}
+	if IsInteger(args[0]) || args[0].ID() == arrow.BOOL || args[0].ID() == arrow.NULL {
+		return Int64, nil
+	}
+	return args[0], nil
 }
 
 func divide(args []arrow.DataType) (arrow.DataType, error) {

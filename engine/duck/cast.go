@@ -7,8 +7,9 @@ import (
 	"sqe/plan"
 )
 
-// castExpr converts as MySQL does: numbers round half away from zero, text is
-// read by MySQL's rules (only with try: what is no number or date is NULL).
+// castExpr converts as MySQL does: exact numbers round half away from zero, floats
+// to an even integer (MySQL uses rint), text is read by MySQL's rules (only with
+// try: what is no number or date is NULL).
 func castExpr(s string, from, to arrow.DataType, try bool) (string, error) {
 	t, err := sqlType(to)
 	if err != nil {
@@ -55,10 +56,7 @@ func castExpr(s string, from, to arrow.DataType, try bool) (string, error) {
 	case to.ID() == arrow.BOOL && plan.IsNumeric(from):
 		return "(" + s + " <> 0)", nil
 	case plan.IsInteger(to):
-		switch {
-		case isFloat(from):
-			return conv("round(" + s + ")"), nil
-		case isExact(from):
+		if isFloat(from) || isExact(from) {
 			return conv(s), nil
 		}
 	case isFloat(to):
@@ -77,7 +75,13 @@ func castExpr(s string, from, to arrow.DataType, try bool) (string, error) {
 	case to.ID() == arrow.DATE32 && isTimestamp(from):
 		return cast(s, t), nil
 	case isTimestamp(to) && (isTimestamp(from) || from.ID() == arrow.DATE32):
-		if from.ID() == arrow.DATE32 || isNanos(to) || isNanos(from) {
+		if from.ID() == arrow.DATE32 {
+			// A DATE beyond the range of timestamps, which MySQL does not have.
+			s = "TRY_CAST(" + s + " AS TIMESTAMP)"
+			if t == "TIMESTAMP" {
+				return s, nil
+			}
+		} else if isNanos(to) || isNanos(from) {
 			s = cast(s, "TIMESTAMP")
 			if t == "TIMESTAMP" {
 				return s, nil

@@ -15,6 +15,7 @@ const (
 	rangeMark  = "sqe-range: "
 	limitMark  = "sqe-limit: "
 	streamMark = "sqe-stream: "
+	jsonMark   = "sqe-json: "
 )
 
 // engineError is an error of DuckDB. Its text holds values of rows: it is a
@@ -51,6 +52,8 @@ func failure(ctx context.Context, msg string) error {
 	switch {
 	case strings.Contains(msg, rangeMark):
 		return fault.Wrap(fault.OutOfRange, cause, "a numeric result is out of range")
+	case strings.Contains(msg, jsonMark):
+		return fault.Wrap(fault.BadStatement, cause, "Invalid JSON text in a value of a JSON function")
 	case strings.Contains(msg, limitMark):
 		return fault.Wrap(fault.Limit, cause, "a text result is longer than 16 MiB")
 	case strings.Contains(msg, "More than one row returned by a subquery"):

@@ -113,6 +113,17 @@ func (c *compiler) caseExpr(e *plan.Case) (string, error) {
 // comparison is the type in which values of the types are compared.
 func comparison(types ...arrow.DataType) (arrow.DataType, error) {
 	t := types[0]
+	whole, scale := int32(0), int32(0)
+	nanos := 0
+	for _, u := range types {
+		if isDecimal(u) || plan.IsInteger(u) {
+			p, s := plan.DecimalParams(u)
+			whole, scale = max(whole, p-s), max(scale, s)
+		}
+		if isNanos(u) {
+			nanos++
+		}
+	}
 	for _, u := range types[1:] {
 		if isBinary(t) && isBinary(u) {
 			continue
@@ -121,6 +132,10 @@ func comparison(types ...arrow.DataType) (arrow.DataType, error) {
 		if t, ok = plan.CommonType(t, u); !ok {
 			return nil, fault.New(fault.Unsupported, "values of types %s and %s cannot be compared", typeName(types[0]), typeName(u))
 		}
+	}
+	if (isDecimal(t) && whole+scale > 38) || (isNanos(t) && nanos < len(types)) {
+		// No type holds both exactly, and a comparison must not fail.
+		return nil, fault.New(fault.Unsupported, "values of types %s and %s cannot be compared", typeName(types[0]), typeName(types[len(types)-1]))
 	}
 	if plan.IsJSON(t) || plan.IsNested(t) {
 		return nil, fault.New(fault.Unsupported, "values of type %s cannot be compared", typeName(t))

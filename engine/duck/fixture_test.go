@@ -201,6 +201,8 @@ func show(c arrow.Array, i int) string {
 	switch c := c.(type) {
 	case *array.Decimal128:
 		return c.Value(i).ToString(c.DataType().(*arrow.Decimal128Type).Scale)
+	case *array.Timestamp:
+		return strings.Replace(c.ValueStr(i), "T", " ", 1)
 	case *array.Binary:
 		return fmt.Sprintf("%x", c.Value(i))
 	}

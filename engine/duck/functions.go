@@ -195,6 +195,10 @@ func init() {
 		return c.as(e.Operands[0], e.Typ)
 	}
 	initArithmetic()
+	initText()
+	initDate()
+	initMath()
+	initJSON()
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }
