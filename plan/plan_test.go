@@ -307,6 +307,7 @@ func TestTotal(t *testing.T) {
 		{MustCall("concat", s, s), true},
 		{MustCall("repeat", s, long(9)), false},
 		{MustCall("regexp_like", s, s), false},
+		{MustCall("sqrt", f), true},
 		{MustCall("exp", f), false},
 		{&Like{Operand: s, Pattern: text("a%")}, true},
 		{&In{Operand: l, List: []Expr{long(1), MustCall("add", l, long(1))}}, false},

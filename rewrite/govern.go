@@ -38,7 +38,7 @@ type governor struct {
 	ids    *plan.IDs
 	lookup func(*plan.Scan) (*Bound, error)
 	salt   func() []byte
-	used   columnSet
+	used   *usage
 	record *Record
 	tables map[*Bound]int // index in record
 }
@@ -50,8 +50,20 @@ func (g *governor) node(n plan.Node) (plan.Node, error) {
 	case *plan.Guard:
 		// Only this package makes guards; one from elsewhere may hold anything.
 		return nil, fault.New(fault.Internal, "the plan is governed already")
+	case *plan.Project:
+		return g.trim(n), nil
 	}
 	return n, nil
+}
+
+// trim drops the items that nothing reads: the guards below do not yield their
+// columns.
+func (g *governor) trim(p *plan.Project) plan.Node {
+	dead := func(it plan.Item) bool { return !g.used.live.has(it.ID) }
+	if !slices.ContainsFunc(p.Items, dead) {
+		return p
+	}
+	return &plan.Project{Input: p.Input, Items: slices.DeleteFunc(slices.Clone(p.Items), dead)}
 }
 
 // guard is Guard(Project(masks, Filter(row filters, Scan))).
@@ -68,7 +80,7 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 	}
 	n := 0
 	for i := range s.Cols {
-		if g.used.has(s.Cols[i].ID) {
+		if g.used.live.has(s.Cols[i].ID) {
 			n++
 		}
 	}
@@ -81,11 +93,13 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 	var custom []int // indexes into items
 	for i := range s.Cols {
 		c := &s.Cols[i]
-		if !g.used.has(c.ID) {
-			continue
-		}
-		if _, ok := b.withheld[c.FieldID]; ok {
+		live := g.used.live.has(c.ID)
+		// Naming a withheld column is refused even where its value is not needed.
+		if _, ok := b.withheld[c.FieldID]; ok && (live || g.used.named.has(c.ID)) {
 			return nil, fault.New(fault.Withheld, "column '%s' of table '%s' is withheld: a policy on it cannot be applied; leave it out or ask an administrator", c.Name, s.Table.Name)
+		}
+		if !live {
+			continue
 		}
 		fields = append(fields, c.FieldID)
 		items = append(items, plan.Item{Column: c.Column})
@@ -211,38 +225,81 @@ func (s *columnSet) add(id plan.ColumnID) {
 	(*s)[id] = true
 }
 
-// usedColumns is the set of columns that anything in the plan refers to: by an
-// expression, or by position where a node takes its input's columns as they are.
-func usedColumns(root plan.Node) columnSet {
-	var used columnSet
-	whole := func(n plan.Node) {
-		for _, c := range n.Columns() {
-			used.add(c.ID)
+// usage is what a plan refers to: named holds every column that an expression
+// names; live those that reach a result, a condition or an order. A column that
+// only a dropped item of a Project names is not live. The binder names every
+// column of a table with nested ones there, to make JSON of those.
+type usage struct{ named, live columnSet }
+
+func usedColumns(root plan.Node) *usage {
+	u := &usage{}
+	u.whole(root)
+	u.node(root)
+	return u
+}
+
+// whole marks all columns of a plan whose consumer takes them by position.
+func (u *usage) whole(n plan.Node) {
+	for _, c := range n.Columns() {
+		u.live.add(c.ID)
+	}
+}
+
+// node visits consumers before what they consume: the expressions of a node with
+// their sub-queries, then its inputs, the right one first because a lateral right
+// side consumes columns of the left.
+func (u *usage) node(n plan.Node) {
+	in := n.Inputs()
+	switch n := n.(type) {
+	case *plan.Project:
+		for i := range n.Items {
+			it := &n.Items[i]
+			// A sub-query is kept, because it may fail for having two rows and
+			// because the tables that it reads are on record.
+			if !u.live.has(it.ID) && hasSubquery(it.Expr) {
+				u.live.add(it.ID)
+			}
+			u.expr(it.Expr, u.live.has(it.ID))
+		}
+	case *plan.SetOp, *plan.Recursive, *plan.Foreign, *plan.Distinct:
+		for _, c := range in {
+			u.whole(c)
+		}
+	default:
+		for _, e := range n.Exprs() {
+			u.expr(e, true)
 		}
 	}
-	whole(root)
-	plan.Walk(root, func(n plan.Node) bool {
-		switch n.(type) {
-		case *plan.SetOp, *plan.Recursive, *plan.Foreign, *plan.Distinct:
-			for _, in := range n.Inputs() {
-				whole(in)
+	for i := len(in) - 1; i >= 0; i-- {
+		u.node(in[i])
+	}
+}
+
+func (u *usage) expr(e plan.Expr, live bool) {
+	plan.WalkExpr(e, func(e plan.Expr) bool {
+		switch e := e.(type) {
+		case *plan.Ref:
+			u.named.add(e.ID)
+			if live {
+				u.live.add(e.ID)
 			}
-		}
-		for _, e := range n.Exprs() {
-			plan.WalkExpr(e, func(e plan.Expr) bool {
-				switch e := e.(type) {
-				case *plan.Ref:
-					used.add(e.ID)
-				case *plan.Subquery:
-					// EXISTS takes rows only, whatever their columns are.
-					if e.Kind != plan.ExistsSubquery {
-						whole(e.Plan)
-					}
-				}
-				return true
-			})
+		case *plan.Subquery:
+			// EXISTS takes rows only, whatever their columns are.
+			if e.Kind != plan.ExistsSubquery && live {
+				u.whole(e.Plan)
+			}
+			u.node(e.Plan)
 		}
 		return true
 	})
-	return used
+}
+
+func hasSubquery(e plan.Expr) bool {
+	found := false
+	plan.WalkExpr(e, func(e plan.Expr) bool {
+		_, ok := e.(*plan.Subquery)
+		found = found || ok
+		return !found
+	})
+	return found
 }

@@ -168,6 +168,11 @@ func TestGovernedPlansVerify(t *testing.T) {
 			t.Errorf("seed %d: %d scans, %d guards", seed, raw, guarded)
 		}
 		noRawPrune(t, seed, pushed)
+		for _, n := range []plan.Node{root, governed, pushed} {
+			if id := dangling(n, nil); id != 0 {
+				t.Fatalf("seed %d: column %d is referred to where nothing yields it\n%s", seed, id, plan.Format(n))
+			}
+		}
 		if err := Verify(root); fault.KindOf(err) != fault.Internal {
 			t.Fatalf("seed %d: the plan verifies before it is governed: %v", seed, err)
 		}
@@ -396,6 +401,47 @@ func count[T plan.Node](root plan.Node) int {
 		return true
 	})
 	return n
+}
+
+// dangling finds a reference to a column that is neither of the inputs of its
+// node nor of an enclosing query; 0 when there is none.
+func dangling(n plan.Node, outer []plan.Column) plan.ColumnID {
+	in := n.Inputs()
+	visible := append([]plan.Column{}, outer...)
+	for i, c := range in {
+		below := outer
+		if j, ok := n.(*plan.Join); ok && j.Lateral && i == 1 {
+			below = append(append([]plan.Column{}, outer...), j.Left.Columns()...)
+		}
+		if id := dangling(c, below); id != 0 {
+			return id
+		}
+		visible = append(visible, c.Columns()...)
+	}
+	if s, ok := n.(*plan.Scan); ok {
+		visible = append(visible, s.Columns()...) // Prune
+	}
+	var bad plan.ColumnID
+	for _, e := range n.Exprs() {
+		plan.WalkExpr(e, func(e plan.Expr) bool {
+			switch e := e.(type) {
+			case *plan.Ref:
+				found := false
+				for _, c := range visible {
+					found = found || c.ID == e.ID
+				}
+				if !found {
+					bad = e.ID
+				}
+			case *plan.Subquery:
+				if id := dangling(e.Plan, visible); id != 0 {
+					bad = id
+				}
+			}
+			return bad == 0
+		})
+	}
+	return bad
 }
 
 func sameColumns(t *testing.T, seed uint64, a, b plan.Node) {
