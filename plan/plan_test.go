@@ -301,7 +301,7 @@ func TestTotal(t *testing.T) {
 	}{
 		{MustCall("eq", l, long(1)), true},
 		{MustCall("add", l, long(1)), false}, // overflow
-		{MustCall("add", f, f), false}, // beyond the greatest double
+		{MustCall("add", f, f), false},       // beyond the greatest double
 		{MustCall("neg", f), true},
 		{MustCall("mul", d, d), false},
 		{MustCall("concat", s, s), true},
