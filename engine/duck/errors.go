@@ -60,8 +60,7 @@ func failure(ctx context.Context, msg string) error {
 		return fault.Wrap(fault.BadStatement, cause, "Subquery returns more than 1 row")
 	case strings.Contains(msg, "max_temp_directory_size") || strings.Contains(msg, "failed to offload data block"):
 		return fault.Wrap(fault.Limit, cause, "the statement needs more memory than memory-limit allows; make it smaller, or raise memory-limit or max-temp-size")
-	case strings.Contains(msg, "read_parquet") && strings.Contains(msg, "Binder Error"),
-		strings.Contains(msg, "parquet") && (strings.HasPrefix(msg, "Invalid Input Error") || strings.HasPrefix(msg, "Invalid Error")):
+	case broken(msg):
 		return fault.Wrap(fault.Corrupt, cause, "a data file is broken")
 	}
 	for _, class := range classes {
@@ -73,6 +72,26 @@ func failure(ctx context.Context, msg string) error {
 		return fault.Wrap(fault.Unsupported, cause, "a correlated sub-query of this form cannot be computed")
 	}
 	return fault.Wrap(fault.Internal, cause, "the statement could not be computed")
+}
+
+// broken reports whether the error is about the content of a data file.
+func broken(msg string) bool {
+	switch {
+	case strings.HasPrefix(msg, "Invalid Error"):
+		// What the Parquet and Thrift readers throw.
+		return true
+	case strings.HasPrefix(msg, "Invalid Input Error"):
+		low := strings.ToLower(msg)
+		for _, word := range []string{"parquet", "magic bytes", "decompress", "corrupt", "snappy", "zstd", "unicode", "utf8"} {
+			if strings.Contains(low, word) {
+				return true
+			}
+		}
+	case strings.HasPrefix(msg, "Binder Error"):
+		// A column that the table's metadata promises is not in the file.
+		return strings.Contains(msg, "Referenced column") || strings.Contains(msg, "not found in FROM clause")
+	}
+	return false
 }
 
 // cancelled is the fault for a context that ended, nil while it has not.

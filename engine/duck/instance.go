@@ -101,6 +101,10 @@ func settings(c Config) ([]string, error) {
 			return nil, fault.New(fault.Config, "a warehouse directory is not usable: it must be a directory below the root of the file system")
 		}
 		roots = append(roots, quote(strings.TrimRight(abs, "/")+"/"))
+		// A root may itself be reached through a link.
+		if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+			roots = append(roots, quote(strings.TrimRight(real, "/")+"/"))
+		}
 	}
 	out := []string{
 		"SET allowed_directories=[" + strings.Join(roots, ", ") + "]",
