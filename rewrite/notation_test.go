@@ -465,13 +465,17 @@ func (w *world) prepare(t *plan.Table) (*Bound, error) {
 	if b, ok := w.bound[t]; ok {
 		return b, nil
 	}
-	key := t.Name.Name
-	if t.Metadata != "" {
+	var b *Bound
+	var err error
+	if t.Metadata == "" {
+		b, err = Prepare(context.Background(), t, w.rules[t.Name.Name], w.binder, w.options)
+	} else {
 		// The restrictions of a metadata table are those of its table.
-		w.rules[t.Metadata] = w.rules[key]
-		key = t.Metadata
+		var data *Bound
+		if data, err = w.prepare(w.tables[t.Name.Name]); err == nil {
+			b, err = PrepareMetadata(t, data)
+		}
 	}
-	b, err := Prepare(context.Background(), t, w.rules[key], w.binder, w.options)
 	if err == nil {
 		w.bound[t] = b
 	}

@@ -64,9 +64,8 @@ func (b *Bound) Record() TableRecord { return b.record }
 // Prepare binds the restrictions of one table. The options need no salt.
 //
 // It fails with fault.PolicyBroken when the restrictions are incomplete, refuse
-// the table, or hold a filter that cannot be bound; with fault.Denied for a
-// metadata table whose table is restricted, because metadata holds statistics of
-// hidden rows and raw values. An outage while binding keeps its kind.
+// the table, or hold a filter that cannot be bound. An outage while binding keeps
+// its kind. Metadata tables are for PrepareMetadata.
 func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binder, o masks.Options) (*Bound, error) {
 	switch {
 	case r == nil || (!r.Complete && r.Refuse == ""):
@@ -74,11 +73,13 @@ func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binde
 	case r.Refuse != "":
 		return nil, broken(t, errors.New(r.Refuse))
 	}
+	if t.Metadata != "" {
+		// Its fields are not those that rules are about, so that its own
+		// restrictions would look empty.
+		return nil, fault.New(fault.Internal, "the restrictions of a metadata table are those of its table")
+	}
 	p := &preparation{ctx: ctx, table: t, restrictions: r, binder: b, options: o, names: map[int]string{}}
 	p.name(t.Fields, "")
-	if t.Metadata != "" && p.restricted() {
-		return nil, fault.New(fault.Denied, "metadata of table '%s' cannot be read under a row filter or column mask; ask an administrator", t.Name)
-	}
 	out := &Bound{table: t, columns: map[int]*column{}, withheld: map[int]string{}}
 	for _, f := range r.Filters {
 		c, err := p.filter(f)
@@ -102,6 +103,30 @@ func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binde
 	return out, nil
 }
 
+// PrepareMetadata makes the restrictions of a metadata table out of those of the
+// table itself: of its present version, and of the snapshot that is asked for
+// when that has another schema. There is nothing to filter or mask by in file
+// paths, counts and bounds, which tell raw values and hidden rows; so the table
+// is seen whole, or refused with fault.Denied when any row or column of the data
+// is restricted.
+func PrepareMetadata(t *plan.Table, data ...*Bound) (*Bound, error) {
+	if t.Metadata == "" || len(data) == 0 {
+		return nil, fault.New(fault.Internal, "a metadata table needs the restrictions of its table")
+	}
+	out := &Bound{table: t, withheld: map[int]string{}}
+	out.record = TableRecord{Table: t.Name.String(), Metadata: t.Metadata, Snapshot: t.SnapshotID, Unrestricted: true}
+	for _, d := range data {
+		if d == nil || d.table.Metadata != "" || d.table.Name.Key() != t.Name.Key() || d.table.UUID != t.UUID {
+			return nil, fault.New(fault.Internal, "the restrictions of table '%s' are those of another table", t.Name)
+		}
+		if !d.record.Unrestricted {
+			return nil, fault.New(fault.Denied, "metadata of table '%s' cannot be read under a row filter or column mask; ask an administrator", t.Name)
+		}
+		out.record.Exempt = append(out.record.Exempt, d.record.Exempt...)
+	}
+	return out, nil
+}
+
 type preparation struct {
 	ctx          context.Context
 	table        *plan.Table
@@ -116,18 +141,6 @@ func (p *preparation) name(fields []plan.Field, prefix string) {
 		p.names[f.ID] = prefix + f.Name
 		p.name(f.Children, prefix+f.Name+".")
 	}
-}
-
-func (p *preparation) restricted() bool {
-	if len(p.restrictions.Filters) > 0 {
-		return true
-	}
-	for _, rule := range p.restrictions.Columns {
-		if rule.Masks() {
-			return true
-		}
-	}
-	return false
 }
 
 func broken(t *plan.Table, cause error) error {

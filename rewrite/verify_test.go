@@ -1,13 +1,16 @@
 package rewrite
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"sqe/fault"
+	"sqe/masks"
 	"sqe/plan"
+	"sqe/policy"
 )
 
 // generator writes random plans in the notation of the tests.
@@ -649,5 +652,44 @@ func TestGovernDropsPrune(t *testing.T) {
 	}
 	if text := plan.Format(governed); strings.Contains(text, "prune") {
 		t.Error(text)
+	}
+}
+
+// TestMetadataNeedsItsTable: the restrictions of a metadata table cannot be made
+// from an answer about itself, whose fields no rule names, nor from another
+// table's.
+func TestMetadataNeedsItsTable(t *testing.T) {
+	w := newWorld()
+	meta := w.tables["snapshots"]
+	whole := &policy.Restrictions{Complete: true}
+	if _, err := Prepare(context.Background(), meta, whole, w.binder, w.options); !fault.Is(err, fault.Internal) {
+		t.Errorf("prepared from its own restrictions: %v", err)
+	}
+	prepare := func(t2 *plan.Table, r *policy.Restrictions) *Bound {
+		b, err := Prepare(context.Background(), t2, r, w.binder, w.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	free := prepare(w.tables["people"], whole)
+	masked := prepare(w.tables["people"], &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{3: {Kind: policy.Mask, Action: masks.Redact}}})
+	other := prepare(w.tables["payments"], whole)
+	again := *w.tables["people"]
+	again.UUID = "dropped and made again"
+	for name, data := range map[string][]*Bound{"nothing": nil, "no answer": {nil}, "another table": {other}, "a table of the same name": {prepare(&again, whole)}} {
+		if _, err := PrepareMetadata(meta, data...); !fault.Is(err, fault.Internal) {
+			t.Errorf("made from %s: %v", name, err)
+		}
+	}
+	if _, err := PrepareMetadata(w.tables["people"], free); !fault.Is(err, fault.Internal) {
+		t.Errorf("data is not metadata: %v", err)
+	}
+	// One masked version is enough to refuse; the control is open in all.
+	if _, err := PrepareMetadata(meta, free, masked); !fault.Is(err, fault.Denied) {
+		t.Errorf("masked in one version: %v", err)
+	}
+	if b, err := PrepareMetadata(meta, free, free); err != nil || !b.Record().Unrestricted || len(b.Withheld()) != 0 {
+		t.Errorf("open in both versions: %v", err)
 	}
 }
