@@ -341,8 +341,7 @@ func (c *SQL) View(ctx context.Context, name plan.TableName) (*View, error) {
 	}
 	var loaded *view.View
 	err = guarded(func() error {
-		ident := append(slices.Clone(name.Namespace), name.Name)
-		loaded, err = view.NewFromLocation(ctx, ident, location, icebergio.LoadFSFunc(c.props, location))
+		loaded, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.props)
 		return err
 	})
 	if err != nil {

@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,6 +55,39 @@ func planView(v *view.View, name plan.TableName, stored string) (*View, error) {
 		others = append(others, r.Dialect)
 	}
 	return nil, fault.New(fault.Unsupported, "View '%s' has its text only in the dialect %s; give it one in the dialect sqe or mysql", name, strings.Join(others, ", "))
+}
+
+// mostViewMetadata is the largest view metadata that is read, in bytes.
+const mostViewMetadata = 64 << 20
+
+// readView reads the metadata of a view, which Spark compresses by default and
+// which iceberg-go's own loader reads uncompressed only.
+func readView(ctx context.Context, ident []string, location string, props iceberg.Properties) (*view.View, error) {
+	storage, err := icebergio.LoadFS(ctx, props, location)
+	if err != nil {
+		return nil, err
+	}
+	f, err := storage.Open(location)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	buffered := bufio.NewReader(f)
+	var in io.Reader = buffered
+	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		if in, err = gzip.NewReader(buffered); err != nil {
+			return nil, err
+		}
+	}
+	body, err := io.ReadAll(io.LimitReader(in, mostViewMetadata))
+	if err != nil {
+		return nil, err
+	}
+	meta, err := view.ParseMetadataBytes(body)
+	if err != nil {
+		return nil, err
+	}
+	return view.New(ident, meta, location), nil
 }
 
 // CreateView stores a view whose text is in the dialect "sqe". Unqualified names

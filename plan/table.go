@@ -59,8 +59,10 @@ type Table struct {
 	// Version identifies the table metadata (its location); caches key on it.
 	Version string
 	Fields  []Field
-	// Past names of the fields by id in older schemas, so that a policy that
-	// names an old name is not lost at a rename.
+	// Formerly holds the other names of the fields by id, at any depth: those in
+	// every schema of the table but the one in Fields, newer ones included. A
+	// policy that names an old name is not lost at a rename, and one that names
+	// today's name holds for the field under its old name in time travel.
 	Formerly map[int][]string
 	// Tags by field id, and of the table itself under id 0.
 	Tags       map[int][]Tag
