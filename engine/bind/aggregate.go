@@ -303,7 +303,7 @@ func (t *translator) windowItem(f sql.WindowAdaptableExpression) plan.WindowItem
 	if err != nil {
 		refuse(fault.BadStatement, "%s does not take arguments of these types", strings.ToUpper(call.Func.Name))
 	}
-	item.Column = plan.Column{ID: t.ids.New(), Name: strings.ToLower(f.String()), Type: typ, Nullable: true}
+	item.Column = plan.Column{ID: t.ids.New(), Name: call.Func.Name, Type: typ, Nullable: true}
 	if def == nil {
 		refuse(fault.BadStatement, "%s needs an OVER clause", strings.ToUpper(call.Func.Name))
 	}
@@ -357,7 +357,6 @@ func (t *translator) windowAggregate(f sql.WindowAdaptableExpression) plan.AggCa
 func (t *translator) windowFunction(f sql.WindowAdaptableExpression) plan.AggCall {
 	name := ""
 	var args []plan.Expr
-	child := func(i int) plan.Expr { return t.expr(f.Children()[i]) }
 	switch f := f.(type) {
 	case *window.RowNumber:
 		name = "row_number"
@@ -369,15 +368,16 @@ func (t *translator) windowFunction(f sql.WindowAdaptableExpression) plan.AggCal
 		name = "percent_rank"
 	case *window.NTile:
 		// The bucket count shows in the text only.
-		n, err := strconv.ParseInt(strings.Trim(strings.ToLower(strings.SplitN(f.String(), " ", 2)[0]), "ntile()"), 10, 64)
+		count, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(f.String()), "ntile("), ")")
+		n, err := strconv.ParseInt(count, 10, 64)
 		if err != nil || n <= 0 {
 			cannot("this form of NTILE")
 		}
 		name, args = "ntile", []plan.Expr{integer(n)}
 	case *window.FirstValue:
-		name, args = "first_value", []plan.Expr{child(0)}
+		name, args = "first_value", []plan.Expr{t.expr(f.Child)}
 	case *window.LastValue:
-		name, args = "last_value", []plan.Expr{child(0)}
+		name, args = "last_value", []plan.Expr{t.expr(f.Child)}
 	case *window.Lag:
 		name, args = "lag", t.shifted(f.ChildExpressions, f.String(), "lag")
 	case *window.Lead:

@@ -71,6 +71,9 @@ func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *par
 	if err != nil {
 		return nil, err
 	}
+	if err := state.checkNatural(st.AST); err != nil {
+		return nil, err
+	}
 	t := &translator{binder: b, ctx: sctx, state: state, ids: &plan.IDs{}}
 	root, err := t.root(node, flags)
 	if err != nil {
@@ -183,6 +186,10 @@ func (viewParser) parse(text string) (sqlparser.Statement, error) {
 	if !ok || rest != "" {
 		return nil, fault.New(fault.Unsupported, "the view holds something else than one query")
 	}
+	if err := uniqueTables(q.AST); err != nil {
+		return nil, err
+	}
+	tagArguments(q.AST)
 	return q.AST, nil
 }
 

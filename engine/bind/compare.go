@@ -326,6 +326,14 @@ func (t *translator) literalFor(l *plan.Literal, other plan.Expr) (plan.Expr, bo
 		if plan.IsInteger(ot) && fits(v, ot) {
 			return &plan.Literal{Value: v, Typ: ot}, true
 		}
+		if arrow.IsDecimal(ot.ID()) {
+			if x, ok := castLiteral(l, ot); ok {
+				return x, true
+			}
+			if d, ok := decimalLiteral(decimal.NewFromInt(v)); ok {
+				return d, true
+			}
+		}
 	case []byte:
 		// 0x41 is text beside text.
 		if plan.IsString(ot) {

@@ -348,7 +348,33 @@ func (t *translator) arithmetic(e *expression.Arithmetic) plan.Expr {
 		cannot("the operator " + e.Op)
 	}
 	l, r := exactLiterals(t.number(t.expr(e.LeftChild), e.Op), t.number(t.expr(e.RightChild), e.Op))
+	if x, ok := foldIntegers(name, l, r); ok {
+		return x
+	}
 	return t.call(name, l, r)
+}
+
+// foldIntegers computes +, - and * of integer literals that do not overflow.
+func foldIntegers(name string, l, r plan.Expr) (plan.Expr, bool) {
+	a, ok1 := l.(*plan.Literal)
+	b, ok2 := r.(*plan.Literal)
+	if !ok1 || !ok2 {
+		return nil, false
+	}
+	x, ok1 := a.Value.(int64)
+	y, ok2 := b.Value.(int64)
+	const small = 1 << 31
+	if !ok1 || !ok2 || x >= small || x <= -small || y >= small || y <= -small {
+		return nil, false
+	}
+	switch name {
+	case "add":
+		return integer(x + y), true
+	case "sub":
+		return integer(x - y), true
+	default:
+		return integer(x * y), true
+	}
 }
 
 // exactLiterals gives an integer literal beside a decimal the digits that it has:

@@ -52,45 +52,107 @@ func (t *translator) dropImplicit(n plan.Node) (plan.Node, error) {
 	if len(t.implicit) == 0 {
 		return n, nil
 	}
+	// Columns that a list only passes on do not count as uses of what is below.
 	used := map[plan.ColumnID]bool{}
 	for _, c := range n.Columns() {
 		used[c.ID] = true
 	}
-	plan.Walk(n, func(n plan.Node) bool {
-		for _, e := range n.Exprs() {
-			plan.WalkExpr(e, func(e plan.Expr) bool {
-				if r, ok := e.(*plan.Ref); ok {
-					used[r.ID] = true
+	out := t.prune(n, used)
+	if !sql.LoadSqlMode(t.ctx).ModeEnabled(sql.OnlyFullGroupBy) {
+		return out, nil
+	}
+	var err error
+	plan.Walk(out, func(n plan.Node) bool {
+		if a, ok := n.(*plan.Aggregate); ok {
+			for _, it := range a.Aggs {
+				if name, implicit := t.implicit[it.ID]; implicit && err == nil {
+					err = fault.New(fault.BadStatement, "column '%s' is neither in GROUP BY nor in an aggregate (sql_mode=only_full_group_by); add it to GROUP BY or use ANY_VALUE(%s)", name, name)
 				}
-				return true
-			})
-		}
-		return true
-	})
-	full := sql.LoadSqlMode(t.ctx).ModeEnabled(sql.OnlyFullGroupBy)
-	return plan.Transform(n, func(n plan.Node) (plan.Node, error) {
-		a, ok := n.(*plan.Aggregate)
-		if !ok {
-			return n, nil
-		}
-		kept := make([]plan.AggItem, 0, len(a.Aggs))
-		for _, it := range a.Aggs {
-			name, implicit := t.implicit[it.ID]
-			switch {
-			case implicit && !used[it.ID]:
-				continue
-			case implicit && full:
-				return nil, fault.New(fault.BadStatement, "column '%s' is neither in GROUP BY nor in an aggregate (sql_mode=only_full_group_by); add it to GROUP BY or use ANY_VALUE(%s)", name, name)
 			}
-			kept = append(kept, it)
 		}
-		if len(kept) == len(a.Aggs) {
-			return n, nil
-		}
-		c := *a
-		c.Aggs = kept
-		return &c, nil
+		return err == nil
 	})
+	return out, err
+}
+
+// prune drops items of projections and implicit columns of aggregates that
+// nothing above uses. used holds the columns that are used above n, and gets those
+// that n uses.
+func (t *translator) prune(n plan.Node, used map[plan.ColumnID]bool) plan.Node {
+	switch p := n.(type) {
+	case *plan.Project:
+		items := make([]plan.Item, 0, len(p.Items))
+		for _, it := range p.Items {
+			if used[it.ID] {
+				items = append(items, it)
+			}
+		}
+		n = &plan.Project{Input: p.Input, Items: items}
+		if _, known := p.Input.(*plan.Scan); known {
+			n = p
+		}
+	case *plan.Aggregate:
+		c := *p
+		c.Aggs = make([]plan.AggItem, 0, len(p.Aggs))
+		for _, it := range p.Aggs {
+			if _, implicit := t.implicit[it.ID]; !implicit || used[it.ID] {
+				c.Aggs = append(c.Aggs, it)
+			}
+		}
+		n = &c
+	case *plan.Distinct, *plan.SetOp, *plan.Recursive:
+		// Every column matters, by position.
+		for _, in := range n.Inputs() {
+			for _, c := range in.Columns() {
+				used[c.ID] = true
+			}
+		}
+	}
+	exprs := n.Exprs()
+	changed := false
+	for i, e := range exprs {
+		x, _ := plan.TransformExpr(e, func(e plan.Expr) (plan.Expr, error) {
+			switch e := e.(type) {
+			case *plan.Ref:
+				if it, passes := passedOn(n, i); !passes || it != e.ID {
+					used[e.ID] = true
+				}
+			case *plan.Subquery:
+				s := *e
+				for _, c := range e.Plan.Columns() {
+					used[c.ID] = true
+				}
+				s.Plan = t.prune(e.Plan, used)
+				return &s, nil
+			}
+			return e, nil
+		})
+		changed = changed || x != e
+		exprs[i] = x
+	}
+	if changed {
+		n = n.WithExprs(exprs)
+	}
+	in := n.Inputs()
+	if len(in) == 0 {
+		return n
+	}
+	out := make([]plan.Node, len(in))
+	// The right side first: a lateral one uses columns of the left.
+	for i := len(in) - 1; i >= 0; i-- {
+		out[i] = t.prune(in[i], used)
+	}
+	return n.WithInputs(out)
+}
+
+// passedOn is the id of item i of a Project when it only passes a column on.
+func passedOn(n plan.Node, i int) (plan.ColumnID, bool) {
+	p, ok := n.(*plan.Project)
+	if !ok || i >= len(p.Items) {
+		return 0, false
+	}
+	r, ok := p.Items[i].Expr.(*plan.Ref)
+	return p.Items[i].ID, ok && r.ID == p.Items[i].ID
 }
 
 // wellFormed checks that every expression refers to columns of the input of its

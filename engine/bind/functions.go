@@ -8,8 +8,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
-
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -44,6 +42,7 @@ var direct = map[string]signature{
 	"hour": {"hour", "t", 1}, "minute": {"minute", "t", 1}, "second": {"second", "t", 1}, "microsecond": {"microsecond", "t", 1},
 	"dayofweek": {"dayofweek", "t", 1}, "weekday": {"weekday", "t", 1}, "dayofyear": {"dayofyear", "t", 1}, "to_days": {"to_days", "t", 1},
 	"dayname": {"dayname", "t", 1}, "monthname": {"monthname", "t", 1}, "last_day": {"last_day", "t", 1}, "datediff": {"datediff", "tt", 2},
+	"makedate": {"makedate", "ii", 2}, "insert": {"insert_text", "siis", 4},
 	"from_days": {"from_days", "i", 1}, "json_extract": {"json_extract", "js*", 2}, "json_unquote": {"json_unquote", "j", 1},
 	"json_type": {"json_type", "j", 1}, "json_valid": {"json_valid", "x", 1}, "json_length": {"json_length", "js", 1}, "json_keys": {"json_keys", "js", 1},
 	"json_contains_path": {"json_contains_path", "jss", 3},
@@ -195,6 +194,10 @@ func (t *translator) constant(name string, e sql.Expression) plan.Expr {
 			return text(db)
 		}
 		return null(plan.String)
+	}
+	if name == "session_user" || name == "system_user" {
+		c := t.ctx.Client()
+		return text(c.User + "@" + c.Address)
 	}
 	return t.folded(e)
 }
@@ -415,9 +418,9 @@ func (t *translator) trim(e sql.Expression, _ []sql.Expression) plan.Expr {
 	name := "trim"
 	// The direction shows in the text only; BOTH is the one without a word.
 	switch s := f.String(); {
-	case strings.HasPrefix(s, "trim("+sqlparser.Leading+" "):
+	case strings.HasPrefix(strings.ToLower(s), "trim(leading "):
 		name = "ltrim"
-	case strings.HasPrefix(s, "trim("+sqlparser.Trailing+" "):
+	case strings.HasPrefix(strings.ToLower(s), "trim(trailing "):
 		name = "rtrim"
 	}
 	str, pat := t.argument('s', name, t.expr(c[0])), t.argument('s', name, t.expr(c[1]))

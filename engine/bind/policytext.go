@@ -60,6 +60,11 @@ func (provider) Function(ctx *sql.Context, name string) (sql.Function, bool) {
 	name = strings.ToLower(name)
 	f, ok := st.functions[name]
 	if !ok {
+		if additional[name] {
+			return sql.FunctionN{Name: name, Fn: func(args ...sql.Expression) (sql.Expression, error) {
+				return &planned{NaryExpression: expression.NaryExpression{ChildExpressions: args}, name: name}, nil
+			}}, true
+		}
 		return nil, false
 	}
 	return sql.FunctionN{Name: name, Fn: func(args ...sql.Expression) (sql.Expression, error) {

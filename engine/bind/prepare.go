@@ -64,47 +64,64 @@ func prepareAST(st *parse.SQL) (sqlparser.Statement, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Syntax, err, "syntax error: the statement cannot be parsed")
 	}
+	if err := uniqueTables(ast); err != nil {
+		return nil, err
+	}
 	tagArguments(ast)
 	return ast, nil
 }
 
+// tagArguments wraps the arguments of the aggregates of a statement. The tags of
+// each query block differ: the binder would take an aggregate of a sub-query for
+// one of the same text in an enclosing query.
 func tagArguments(ast sqlparser.SQLNode) {
+	(&tagger{}).block(ast)
+}
+
+type tagger struct{ blocks int }
+
+func (g *tagger) block(root sqlparser.SQLNode) {
+	g.blocks++
+	block := g.blocks
 	tags := map[string]string{}
 	tag := func(e sqlparser.SelectExpr, concat *sqlparser.GroupConcatExpr) {
 		a, ok := e.(*sqlparser.AliasedExpr)
 		if !ok {
 			return
 		}
-		switch a.Expr.(type) {
-		case *sqlparser.ColName, *sqlparser.SQLVal, *sqlparser.Subquery, sqlparser.InjectedExpr, *sqlparser.NullVal, sqlparser.BoolVal:
-			if concat == nil {
-				return
-			}
+		if _, again := a.Expr.(sqlparser.InjectedExpr); again {
+			return
 		}
 		key := sqlparser.String(a.Expr)
 		if concat != nil {
 			key = sqlparser.String(concat) + "/" + key
 		}
 		if tags[key] == "" {
-			tags[key] = fmt.Sprintf("argument%d", len(tags)+1)
+			tags[key] = fmt.Sprintf("argument%d_%d", block, len(tags)+1)
 		}
 		a.Expr = sqlparser.InjectedExpr{Expression: &argumentOf{tag: tags[key], concat: concat}, Children: sqlparser.Exprs{a.Expr}}
 	}
-	var visit func(n sqlparser.SQLNode) (bool, error)
-	visit = func(n sqlparser.SQLNode) (bool, error) {
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
 		switch n := n.(type) {
+		case *sqlparser.Select:
+			if n != root {
+				g.block(n)
+				return false, nil
+			}
 		case *sqlparser.FuncExpr:
-			if aggregating[strings.ToLower(n.Name.String())] {
+			if name := strings.ToLower(n.Name.String()); aggregating[name] {
 				for i, e := range n.Exprs {
-					if i == 0 || !strings.HasPrefix(strings.ToLower(n.Name.String()), "l") {
+					// The offset of LAG and LEAD has to stay a literal.
+					if i == 0 || name != "lag" && name != "lead" {
 						tag(e, nil)
 					}
 				}
 			}
 		case *sqlparser.GroupConcatExpr:
 			original := *n
-			original.Exprs = append(sqlparser.SelectExprs(nil), n.Exprs...)
+			original.Exprs = make(sqlparser.SelectExprs, len(n.Exprs))
 			for i, e := range n.Exprs {
+				original.Exprs[i] = e
 				if a, ok := e.(*sqlparser.AliasedExpr); ok {
 					c := *a
 					original.Exprs[i] = &c
@@ -115,6 +132,46 @@ func tagArguments(ast sqlparser.SQLNode) {
 			}
 		}
 		return true, nil
-	}
-	_ = sqlparser.Walk(visit, ast)
+	}, root)
+}
+
+// uniqueTables refuses two tables of one name in a FROM clause. MySQL takes them
+// when their databases differ; the binder would mix up their columns.
+func uniqueTables(ast sqlparser.SQLNode) error {
+	var err error
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		s, ok := n.(*sqlparser.Select)
+		if !ok {
+			return err == nil, nil
+		}
+		seen := map[string]bool{}
+		var visit func(sqlparser.TableExpr)
+		visit = func(e sqlparser.TableExpr) {
+			switch e := e.(type) {
+			case *sqlparser.AliasedTableExpr:
+				name := e.As.String()
+				if t, isTable := e.Expr.(sqlparser.TableName); isTable && name == "" {
+					name = t.Name.String()
+				}
+				if key := strings.ToLower(name); key != "" {
+					if seen[key] {
+						err = fault.New(fault.BadStatement, "Not unique table/alias: '%s'; give each table an alias of its own", name)
+					}
+					seen[key] = true
+				}
+			case *sqlparser.JoinTableExpr:
+				visit(e.LeftExpr)
+				visit(e.RightExpr)
+			case *sqlparser.ParenTableExpr:
+				for _, x := range e.Exprs {
+					visit(x)
+				}
+			}
+		}
+		for _, e := range s.From {
+			visit(e)
+		}
+		return err == nil, nil
+	}, ast)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"sqe/fault"
 	"sqe/plan"
 )
 
@@ -102,6 +103,25 @@ func hasStar(ast sqlparser.SQLNode) bool {
 		return !found, nil
 	}, ast)
 	return found
+}
+
+// checkNatural refuses a natural join beside withheld columns: its meaning depends
+// on columns that are not shown.
+func (st *statement) checkNatural(ast sqlparser.SQLNode) error {
+	if len(st.withheld) == 0 {
+		return nil
+	}
+	natural := false
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if j, ok := n.(*sqlparser.JoinTableExpr); ok && strings.HasPrefix(strings.ToLower(j.Join), "natural") {
+			natural = true
+		}
+		return !natural, nil
+	}, ast)
+	if natural {
+		return fault.New(fault.Withheld, "NATURAL JOIN is not possible with a table that has a withheld column; write USING (...) or ON")
+	}
+	return nil
 }
 
 // noRelations knows no names.

@@ -264,11 +264,14 @@ func (t *translator) project(in plan.Node, exprs []sql.Expression) plan.Node {
 	for _, c := range in.Columns() {
 		have[c.ID] = true
 	}
-	p := &plan.Project{Input: in, Items: make([]plan.Item, len(exprs))}
-	for i, e := range exprs {
+	p := &plan.Project{Input: in}
+	for _, e := range exprs {
+		if g, ok := e.(*expression.GetField); ok && g.Id() == 0 && g.Name() == "" {
+			continue // the column that stands for the lack of a table
+		}
 		name := displayName(e)
 		id := idOf(e)
-		x := t.expr(e)
+		x := t.computed(e, have)
 		var col plan.Column
 		if r, ok := x.(*plan.Ref); ok && have[r.ID] {
 			// A column that passes through keeps its id.
@@ -281,10 +284,21 @@ func (t *translator) project(in plan.Node, exprs []sql.Expression) plan.Node {
 		} else {
 			col = t.columnOf(x, name)
 		}
-		p.Items[i] = plan.Item{Column: col, Expr: x}
+		p.Items = append(p.Items, plan.Item{Column: col, Expr: x})
 		t.define(id, col)
 	}
 	return t.accept(p)
+}
+
+// computed translates an expression of a list. The binder repeats an alias above
+// the projection that computes it: what the input has is not computed again.
+func (t *translator) computed(e sql.Expression, have map[plan.ColumnID]bool) plan.Expr {
+	if a, ok := e.(*expression.Alias); ok && a.Id() != 0 {
+		if c, ok := t.scope.cols[a.Id()]; ok && have[c.ID] {
+			return reference(c)
+		}
+	}
+	return t.expr(e)
 }
 
 func displayName(e sql.Expression) string {
