@@ -22,6 +22,7 @@ import (
 // and with whatever lookup fails with.
 func Govern(root plan.Node, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, error), salt func() []byte) (plan.Node, *Record, error) {
 	g := &governor{ids: ids, lookup: lookup, salt: salt, used: usedColumns(root), record: &Record{}, tables: map[*Bound]int{}}
+	// Transform goes into sub-queries, where row-engine rewriters have missed scans.
 	out, err := plan.Transform(root, g.node)
 	if err != nil {
 		return nil, nil, err
@@ -75,6 +76,8 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The same name can be another table by now, and another snapshot has another
+	// schema: field ids would mean other columns.
 	if b == nil || !sameTable(b.table, s.Table) {
 		return nil, fault.New(fault.Internal, "the restrictions of table '%s' are those of another table or version", s.Table.Name)
 	}
@@ -112,6 +115,7 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		if rule == nil {
 			continue
 		}
+		// Most masks can give NULL, also for a required column.
 		item.Nullable = true
 		if masked == nil {
 			masked = map[plan.ColumnID]bool{}
@@ -150,6 +154,7 @@ func (g *governor) mask(c *column, raw plan.Expr) (plan.Expr, error) {
 	if c.salted == nil {
 		return c.mask(raw), nil
 	}
+	// Bound is shared between statements and the salt is not.
 	var salt []byte
 	if g.salt != nil {
 		salt = g.salt()
@@ -163,6 +168,8 @@ func (g *governor) mask(c *column, raw plan.Expr) (plan.Expr, error) {
 
 // note adds a use of the table to the record.
 func (g *governor) note(b *Bound, fields []int) {
+	// Bound stands for the table and snapshot: a self-join is one entry, the same
+	// table at two snapshots is two.
 	i, ok := g.tables[b]
 	if !ok {
 		i = len(g.record.Tables)

@@ -80,6 +80,7 @@ func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binde
 	}
 	p := &preparation{ctx: ctx, table: t, restrictions: r, binder: b, options: o, names: map[int]string{}}
 	p.name(t.Fields, "")
+	// Filters first: when one refuses the table, nothing is said about its columns.
 	out := &Bound{table: t, columns: map[int]*column{}, withheld: map[int]string{}}
 	for _, f := range r.Filters {
 		c, err := p.filter(f)
@@ -183,17 +184,20 @@ func (p *preparation) rule(id int) (policy.ColumnRule, bool) {
 
 func (p *preparation) filter(f policy.RowFilter) (*template, error) {
 	scan, e, err := p.binder.Condition(p.ctx, p.table, f.SQL)
+	// A number or text as a condition depends on rules of conversion, which a
+	// filter must not: what is meant is not certain.
 	if err == nil && e.Type().ID() != arrow.BOOL {
 		err = errors.New("a row filter is not a condition")
 	}
 	var c *template
 	if err == nil {
-		c, err = newTemplate(scan, e, true)
+		c, err = newTemplate(p.table, scan, e, true)
 	}
 	switch {
 	case p.outage(err):
 		return nil, outage(p.table, err)
 	case err != nil:
+		// Never zero rows instead: an empty answer looks like a true one.
 		return nil, broken(p.table, fmt.Errorf("row filter of policy %q: %w", f.Origin.Policy, err))
 	}
 	return c, nil
@@ -201,7 +205,10 @@ func (p *preparation) filter(f policy.RowFilter) (*template, error) {
 
 // newTemplate checks what a binder returned: the expression refers to its own
 // scan, and tables in sub-queries are read with the rights of the policy.
-func newTemplate(scan *plan.Scan, e plan.Expr, subqueries bool) (*template, error) {
+func newTemplate(t *plan.Table, scan *plan.Scan, e plan.Expr, subqueries bool) (*template, error) {
+	if scan == nil || e == nil || !sameTable(scan.Table, t) {
+		return nil, errors.New("the expression is over another table")
+	}
 	c := &template{expr: e}
 	for _, id := range plan.Refs(e) {
 		i := slices.IndexFunc(scan.Cols, func(s plan.ScanColumn) bool { return s.ID == id })
@@ -252,6 +259,8 @@ func (c *template) instantiate(ids *plan.IDs, raw func(plan.ScanColumn) plan.Col
 // withholds the column.
 func (p *preparation) column(f plan.Field) (*column, error) {
 	rule, ok := p.rule(f.ID)
+	// CUSTOM is bound as text over the columns of the table, so that it exists for
+	// top-level columns alone.
 	if ok && rule.Kind == policy.Mask && rule.Action == masks.CustomSQL {
 		if err := p.enclosing(f, rule); err != nil {
 			return nil, err
@@ -270,6 +279,8 @@ func (p *preparation) column(f plan.Field) (*column, error) {
 	if p.needsSalt(f) {
 		return &column{salted: func(salt []byte) (masks.Mask, error) { return p.mask(f, salt) }}, nil
 	}
+	// Masks look at the type of the raw column, not at its value or id, so that one
+	// expression tells whether the raw column is needed.
 	probe := &plan.Ref{ID: 1, Typ: f.Type}
 	return &column{mask: m, constant: len(plan.Refs(m(probe))) == 0}, nil
 }
@@ -297,6 +308,7 @@ func (p *preparation) mask(f plan.Field, salt []byte) (masks.Mask, error) {
 		}
 		return nil, nil
 	}
+	// Other fields of the struct pass through raw; each masked one is replaced.
 	type change struct {
 		name string
 		mask masks.Mask
@@ -346,11 +358,14 @@ func ruleMask(f plan.Field, rule policy.ColumnRule, o masks.Options) (masks.Mask
 		}
 		return nil, errors.New("the policy forbids the column")
 	case policy.Nullify:
+		// Iceberg does not allow it on a required field. NULL that several sources
+		// or Ranger led to makes the field nullable in this statement instead.
 		if rule.Action == masks.IcebergNull {
 			return masks.New(rule.Action, f, o)
 		}
 		return masks.New(masks.Null, f, o)
 	case policy.Fixed:
+		// A constant that a later vocabulary defines must not become this one.
 		if rule.Action != "" && rule.Action != masks.IcebergFixed {
 			return nil, fmt.Errorf("the constant %q is not known", rule.Action)
 		}
@@ -423,7 +438,9 @@ func (p *preparation) custom(f plan.Field, rule policy.ColumnRule) (*template, e
 	if err != nil {
 		return nil, fmt.Errorf("the expression of the CUSTOM mask cannot be bound: %w", err)
 	}
-	c, err := newTemplate(scan, e, false)
+	// A sub-query in a mask would read its table once for each row that is shown,
+	// and what it reads would appear in the result.
+	c, err := newTemplate(p.table, scan, e, false)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ func push(n plan.Node, conds []plan.Expr) plan.Node {
 	case *plan.Filter:
 		return inputs(n, append(conds[:len(conds):len(conds)], conjuncts(n.Cond)...))
 	case *plan.Sort, *plan.Distinct:
+		// Rows that are equal fulfil the same conditions, so that DISTINCT keeps the
+		// same ones.
 		return inputs(n, conds)
 	case *plan.Project:
 		return inputs(n, through(conds, n.Items))
@@ -33,6 +35,7 @@ func push(n plan.Node, conds []plan.Expr) plan.Node {
 	case *plan.Join:
 		return pushJoin(n, conds)
 	case *plan.SetOp:
+		// For EXCEPT and INTERSECT it would hold as well, but is not worth the proof.
 		if n.Kind != plan.Union {
 			return inputs(n, nil)
 		}
@@ -59,7 +62,8 @@ func inputs(n plan.Node, conds []plan.Expr) plan.Node {
 	return subplans(n)
 }
 
-// subplans treats the plans of sub-queries on their own.
+// subplans treats the plans of sub-queries on their own: conditions of the outer
+// query do not hold for their rows.
 func subplans(n plan.Node) plan.Node {
 	out, _ := plan.MapExprs(n, func(e plan.Expr) (plan.Expr, error) {
 		s, ok := e.(*plan.Subquery)
@@ -164,6 +168,8 @@ func pushGuard(g *plan.Guard, conds []plan.Expr) plan.Node {
 		prune = append(prune, scan.Prune)
 	}
 	if filtered {
+		// The row filter itself: its author may see raw values, yet a part that can
+		// fail must not be evaluated for other rows or in another order.
 		for _, c := range conjuncts(filter.Cond) {
 			if harmless(c) {
 				prune = append(prune, c)

@@ -103,6 +103,9 @@ func (p *preparation) record(b *Bound) TableRecord {
 			out.Exempt = append(out.Exempt, rule.Origin)
 		}
 	}
+	// Field ids are never used again, so that a rule for an id that this schema
+	// lacks has nothing to protect here. It is said, because a policy that protects
+	// nothing is often a mistake.
 	slices.Sort(missing)
 	for _, id := range missing {
 		out.Notes = append(out.Notes, fmt.Sprintf("a rule on field id %d protects nothing: the schema of this snapshot does not have the field", id))
@@ -122,6 +125,7 @@ func (p *preparation) columnRecords(out []ColumnRecord, f, top plan.Field, b *Bo
 			Field: f.ID, Column: p.names[f.ID], Rule: words.rule, Effect: words.effect,
 			Action: rule.Action, SQL: rule.SQL, Origin: &origin, Also: p.restrictions.Also[f.ID], Why: rule.Why,
 		}
+		// One field that cannot be masked withholds the column that holds it.
 		if why, ok := b.withheld[top.ID]; ok {
 			c.Rule, c.Effect, c.Why = "withheld", columnWithheld, why
 		}
@@ -160,7 +164,8 @@ func (r *Record) Public() *Record {
 			Unrestricted: t.Unrestricted, Used: t.Used,
 		}
 		if len(t.Filters) > 0 {
-			// One line, however many policies there are.
+			// One line, however many policies there are: their number is the
+			// administrator's.
 			p.Filters = []FilterRecord{{Effect: rowsFiltered}}
 		}
 		for _, c := range t.Columns {

@@ -26,6 +26,7 @@ func Verify(root plan.Node) error {
 	if err := v.outside(root); err != nil {
 		return err
 	}
+	// Only now are the columns of every guard known, whatever the order of nodes.
 	for _, id := range v.refs {
 		if v.ownerOf(id) != 0 {
 			return violation("an expression above a guard refers to a raw column")
@@ -113,6 +114,8 @@ func (v *verifier) outside(n plan.Node) error {
 func (v *verifier) guard(g *plan.Guard) error {
 	v.guards++
 	by := v.guards
+	// The shape is exact: a node more could duplicate, reorder or drop rows before
+	// the filter sees them.
 	project, ok := g.Input.(*plan.Project)
 	if !ok {
 		return violation("a guard has no projection")
@@ -162,6 +165,7 @@ func (v *verifier) guard(g *plan.Guard) error {
 				return err
 			}
 		}
+		// Last, so that an item cannot vouch for its own expression.
 		if !v.own(it.ID, made) {
 			return violation("a guard shows a raw column under its own id")
 		}
