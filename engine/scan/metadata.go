@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func (s *metadataStream) refs() []row {
 
 func (s *metadataStream) manifests(ctx context.Context) ([]row, error) {
 	var out []row
-	err := s.eachManifest(ctx, func(_ func() ([]iceberg.ManifestEntry, error), m iceberg.ManifestFile) error {
+	err := s.eachManifest(ctx, func(_ iter.Seq2[iceberg.ManifestEntry, error], m iceberg.ManifestFile) error {
 		out = append(out, row{
 			"content": int64(m.ManifestContent()), "path": m.FilePath(), "length": m.Length(),
 			"partition_spec_id": int64(m.PartitionSpecID()), "added_snapshot_id": m.SnapshotID(),
@@ -135,7 +136,7 @@ func (s *metadataStream) manifests(ctx context.Context) ([]row, error) {
 	return out, err
 }
 
-func (s *metadataStream) eachManifest(ctx context.Context, visit func(entries func() ([]iceberg.ManifestEntry, error), m iceberg.ManifestFile) error) error {
+func (s *metadataStream) eachManifest(ctx context.Context, visit func(entries iter.Seq2[iceberg.ManifestEntry, error], m iceberg.ManifestFile) error) error {
 	if s.handle.Snapshot == nil {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (s *metadataStream) eachManifest(ctx context.Context, visit func(entries fu
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := visit(func() ([]iceberg.ManifestEntry, error) { return m.FetchEntries(storage, true) }, m); err != nil {
+		if err := visit(m.Entries(storage, true), m); err != nil {
 			return err
 		}
 	}
@@ -159,12 +160,11 @@ func (s *metadataStream) eachManifest(ctx context.Context, visit func(entries fu
 }
 
 func (s *metadataStream) eachFile(ctx context.Context, visit func(iceberg.DataFile) error) error {
-	return s.eachManifest(ctx, func(entries func() ([]iceberg.ManifestEntry, error), _ iceberg.ManifestFile) error {
-		list, err := entries()
-		if err != nil {
-			return err
-		}
-		for _, e := range list {
+	return s.eachManifest(ctx, func(entries iter.Seq2[iceberg.ManifestEntry, error], _ iceberg.ManifestFile) error {
+		for e, err := range entries {
+			if err != nil {
+				return err
+			}
 			if err := visit(e.DataFile()); err != nil {
 				return err
 			}

@@ -17,13 +17,11 @@ import (
 
 // record is a row of the table of TestPruneKeepsEveryRow; nil is NULL.
 type record struct {
-	id   int64
-	n    any // int32 as int64
-	d    any // date as days
-	ts   any // microseconds
-	s    any
-	f    any
-	text string // as read
+	id int64
+	n  any // int32 as int64
+	d  any // date as days
+	ts any // microseconds
+	s  any
 }
 
 var pruneSchema = iceberg.NewSchema(0,

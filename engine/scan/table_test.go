@@ -182,7 +182,8 @@ func TestNested(t *testing.T) {
 	schema := iceberg.NewSchema(0,
 		col(1, "id", iceberg.PrimitiveTypes.Int64),
 		col(2, "s", &iceberg.StructType{FieldList: []iceberg.NestedField{
-			col(5, "a", iceberg.PrimitiveTypes.Int32), col(6, "b", iceberg.PrimitiveTypes.String)}}),
+			col(5, "a", iceberg.PrimitiveTypes.Int32), col(6, "b", iceberg.PrimitiveTypes.String),
+		}}),
 		col(3, "l", &iceberg.ListType{ElementID: 7, Element: iceberg.PrimitiveTypes.String}),
 		col(4, "m", &iceberg.MapType{KeyID: 8, KeyType: iceberg.PrimitiveTypes.String, ValueID: 9, ValueType: iceberg.PrimitiveTypes.Int64}))
 	tb := l.create("t", schema, "2", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
