@@ -2,6 +2,7 @@ package rangerclient
 
 import (
 	"strings"
+	"time"
 
 	"sqe/plan"
 	"sqe/policy"
@@ -9,11 +10,13 @@ import (
 )
 
 // columns finds the rule of every field.
-func (r *restriction) columns(subject *eval.Subject) {
+func (r *restriction) columns(subject *eval.Subject, now time.Time) {
 	e := r.State.tables
 	masks := e.MaskColumns(r.tableRequest(subject, r.table))
 	denies := r.options.ColumnAccess != ColumnAccessIgnored && e.Denies()
 	q := r.tableRequest(subject, r.table).With("column", false, "")
+	q.Time = now
+	defer func() { r.expires(q) }()
 	known := map[string]bool{}
 	ruled := map[int]bool{} // fields with a rule on themselves or above
 	r.eachField(func(f plan.Field, parent int, paths []string) {

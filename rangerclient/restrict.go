@@ -35,9 +35,9 @@ func (s *State) Restrict(p identity.Principal, t *plan.Table) (*policy.Restricti
 	q.Tags = append(q.Tags, r.tags...)
 	r.filters(q)
 	if r.out.Refuse == "" {
-		r.columns(q.Subject)
+		r.columns(q.Subject, now)
 	}
-	r.out.Expires = s.tables.Until(now)
+	r.expires(q)
 	return r.out, nil
 }
 
@@ -78,6 +78,13 @@ type restriction struct {
 	tags, above []eval.Tag // Iceberg tags of the table, as it and its columns see them
 }
 
+// expires notes until when the answers to q hold.
+func (r *restriction) expires(q *eval.Request) {
+	if t := q.Until(); !t.IsZero() && (r.out.Expires.IsZero() || t.Before(r.out.Expires)) {
+		r.out.Expires = t
+	}
+}
+
 func (r *restriction) refuse(why string) {
 	if r.out.Refuse == "" {
 		r.out.Refuse = why
@@ -115,6 +122,7 @@ func (r *restriction) filters(q *eval.Request) {
 		if a := e.Filter(c, true, false); a.SQL != "" || a.Refuse != "" {
 			r.filter(a, c)
 		}
+		r.expires(c)
 	})
 }
 

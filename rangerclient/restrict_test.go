@@ -626,6 +626,17 @@ func TestExpires(t *testing.T) {
 	if err != nil || !r.Expires.Equal(time.Date(2026, 6, 15, 12, 0, 0, int(time.Millisecond), time.UTC)) {
 		t.Errorf("%v %v", r.Expires, err)
 	}
+	// What concerns other tables does not shorten the answer.
+	r, err = b.state(Options{}).Restrict(identity.Principal{Name: "ann"}, table("c.s.u", "a"))
+	if err != nil || !r.Expires.IsZero() {
+		t.Errorf("%v %v", r.Expires, err)
+	}
+	late := newBuild(t)
+	late.mask("database=s table=t column=a", "ann: MASK").DataMaskPolicyItems[0].Conditions = []model.Condition{{Type: "_expression", Values: []string{"IS_ACCESS_TIME_AFTER('2026/01/01')"}}}
+	r, err = late.state(Options{}).Restrict(identity.Principal{Name: "ann"}, table("c.s.t", "a"))
+	if err != nil || len(r.Columns) != 1 || !r.Expires.Equal(time.Date(2026, 6, 15, 10, 0, 1, 0, time.UTC)) {
+		t.Errorf("%+v %v", r, err)
+	}
 	r, err = newBuild(t).state(Options{}).Restrict(identity.Principal{Name: "ann"}, table("c.s.t", "a"))
 	if err != nil || !r.Expires.IsZero() || !r.Unrestricted() {
 		t.Errorf("%+v %v", r, err)

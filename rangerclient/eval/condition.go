@@ -77,6 +77,12 @@ func (c *compiler) condition(m model.Condition) (condition, string) {
 		return tagsPresent{values, "any"}, ""
 	case "RangerNoneOfExpectedTagsPresentConditionEvaluator":
 		return tagsPresent{values, "none"}, ""
+	case "RangerContextAttributeValueInCondition", "RangerContextAttributeValueNotInCondition":
+		name := d.EvaluatorOptions["attributeName"]
+		if name == "" {
+			return nil, "it names no attribute"
+		}
+		return contextValue{name, values, strings.Contains(class, "NotIn")}, ""
 	case "RangerScriptConditionEvaluator":
 		return newScript(values)
 	}
@@ -92,14 +98,21 @@ type accessedAfter struct {
 
 var dateLayouts = []string{"2006/01/02", "2006/01/02 15:04:05", "2006-01-02T15:04:05.000Z", "2006-01-02T15:04:05Z", "2006-01-02"}
 
+func parseDate(s string) (time.Time, bool) {
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
 func (c accessedAfter) holds(q *Request) tri {
 	after := true
 	if q.tag != nil {
-		for _, layout := range dateLayouts {
-			if t, err := time.Parse(layout, q.tag.Attributes[c.attribute]); err == nil {
-				after = !q.Time.Before(t)
-				break
-			}
+		if t, ok := parseDate(q.tag.Attributes[c.attribute]); ok {
+			after = !q.Time.Before(t)
+			q.lasts(t)
 		}
 	}
 	return decided(after != c.reverse)
@@ -170,6 +183,7 @@ func minuteOfDay(s string) (int, bool) {
 }
 
 func (c timeOfDay) holds(q *Request) tri {
+	q.lasts(q.Time.Truncate(time.Minute).Add(time.Minute))
 	t := q.Time.UTC()
 	now := t.Hour()*60 + t.Minute()
 	for _, s := range c.spans {
@@ -209,12 +223,30 @@ func (c tagsPresent) holds(q *Request) tri {
 	return decided(n == 0)
 }
 
-// newScript compiles a script condition; scripts are not run, so all but a blank
-// one are undecided. (Ranger takes them as matched when it finds no script
-// engine.)
+// contextValue looks at an attribute of the request; one that is not known is
+// undecided.
+type contextValue struct {
+	name    string
+	values  []string
+	reverse bool
+}
+
+func (c contextValue) holds(q *Request) tri {
+	v, ok := q.Context[c.name]
+	if !ok {
+		return unknown
+	}
+	return decided(contains(c.values, v) != c.reverse)
+}
+
+// newScript compiles a script condition; a blank one has no effect.
 func newScript(values []string) (condition, string) {
 	if len(values) == 0 {
 		return nil, ""
 	}
-	return undecided{}, "scripts are not evaluated"
+	s, err := compileScript(values[0])
+	if err != nil {
+		return nil, err.Error()
+	}
+	return s, ""
 }

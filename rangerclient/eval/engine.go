@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"sqe/rangerclient/model"
 )
@@ -43,9 +42,7 @@ type Engine struct {
 	policies    int
 	problems    []string
 	all         []*Policy
-	schedules   []*schedule // of all policies and tags
-	timed       bool        // some condition looks at the clock
-	hasDeny     bool        // an access policy of this service or of its tags may deny
+	hasDeny     bool // an access policy of this service or of its tags may deny
 }
 
 type zone struct {
@@ -114,31 +111,11 @@ func (e *Engine) add(c *compiler, zone string, list []*model.Policy) {
 		}
 		e.policies++
 		e.all = append(e.all, p)
-		e.note(p)
+		e.hasDeny = e.hasDeny || p.hasDeny
 		for _, r := range p.resources {
 			if !r.unknown {
 				repo[p.Kind].add(&indexed{res: r, pol: p})
 			}
-		}
-	}
-}
-
-// note remembers what a policy means for the engine as a whole.
-func (e *Engine) note(p *Policy) {
-	e.hasDeny = e.hasDeny || p.hasDeny
-	e.schedules = append(e.schedules, p.schedules...)
-	look := func(list []condition) {
-		for _, c := range list {
-			switch c.(type) {
-			case accessedAfter, timeOfDay:
-				e.timed = true
-			}
-		}
-	}
-	look(p.conditions)
-	for _, list := range [][]*item{p.allow, p.deny, p.allowExcept, p.denyExcept, p.masks, p.filters} {
-		for _, i := range list {
-			look(i.conditions)
 		}
 	}
 }
@@ -184,7 +161,7 @@ func newTagRepository(c *compiler, list []*model.Policy, e *Engine) *tagReposito
 			continue
 		}
 		e.policies++
-		e.note(p)
+		e.hasDeny = e.hasDeny || p.hasDeny
 		all = append(all, p)
 		literal := true
 		for _, r := range p.resources {
@@ -225,7 +202,6 @@ func (e *Engine) addTags(c *compiler, t *model.ServiceTags) {
 			x.undecided = true
 			e.problems = append(e.problems, "tag "+m.Type+": "+err.Error()+"; it counts where it takes, not where it gives")
 		}
-		e.schedules = append(e.schedules, x.validity...)
 		position[id] = len(e.tags)
 		e.tags = append(e.tags, x)
 	}
@@ -358,7 +334,7 @@ func (e *Engine) tagCandidates(kind int, q *Request, zone string, zoneTagged boo
 	var out []tagCandidate
 	for i := range q.Tags {
 		tag := &q.Tags[i]
-		holds := decided(anyValid(tag.validity, q.Time))
+		holds := decided(len(tag.validity) == 0 || q.valid(tag.validity))
 		if tag.undecided {
 			holds = unknown
 		}
@@ -625,26 +601,6 @@ func (a *FilterAnswer) Expand(q *Request) (string, error) {
 	q.tag = a.tag
 	defer func() { q.tag = nil }()
 	return q.Expand(a.SQL, true)
-}
-
-// Until is the first instant after now at which an answer about a resource may
-// change by itself (schedules and conditions on the time); zero: never.
-func (e *Engine) Until(now time.Time) time.Time {
-	var out time.Time
-	consider := func(list []*schedule) {
-		for _, s := range list {
-			if t := s.next(now); !t.IsZero() && (out.IsZero() || t.Before(out)) {
-				out = t
-			}
-		}
-	}
-	consider(e.schedules)
-	if e.timed {
-		if t := now.Add(time.Second); out.IsZero() || t.Before(out) {
-			out = t
-		}
-	}
-	return out
 }
 
 // HasTags reports whether the tag document gives tags to any resource.

@@ -121,11 +121,10 @@ func (q *Request) value(expr string) (values []string, quoted bool, err error) {
 		case m[1] == "REQ" && m[2] == "user":
 			return one(q.Subject.User, true)
 		}
-		return nil, false, errMacro
 	}
 	m := macro.FindStringSubmatch(expr)
 	if m == nil {
-		return nil, false, errMacro
+		return q.scripted(expr)
 	}
 	quoted = strings.HasPrefix(m[2], "_Q")
 	arg := m[3] + m[4]
@@ -162,6 +161,23 @@ func (q *Request) value(expr string) (values []string, quoted bool, err error) {
 		return slices.Compact(sorted(list)), quoted, nil
 	}
 	return nil, false, errMacro
+}
+
+// scripted evaluates an expression that is no plain attribute or macro as a
+// script.
+func (q *Request) scripted(expr string) ([]string, bool, error) {
+	if strings.Contains(expr, "_Q") {
+		return nil, false, errMacro // would be quoted twice
+	}
+	s, err := compileScript(expr)
+	if err != nil {
+		return nil, false, errMacro
+	}
+	values, err := s.text(q)
+	if err != nil {
+		return nil, false, errMacro
+	}
+	return values, false, nil
 }
 
 func sorted(list []string) []string {

@@ -389,7 +389,7 @@ func (p *Policy) valid(q *Request) tri {
 	if p.undecided {
 		return unknown
 	}
-	if anyValid(p.schedules, q.Time) {
+	if len(p.schedules) == 0 || q.valid(p.schedules) {
 		return yes
 	}
 	return no

@@ -30,12 +30,35 @@ type Request struct {
 	Time     time.Time
 	// ClientIP is empty when it is not known.
 	ClientIP string
+	// Context holds attributes of the request that enrichers know.
+	Context map[string]string
 	// Tags beside those that the service's tag document gives the resource.
 	Tags []Tag
 	// Below accepts policies on what lies below the resource (listings).
 	Below bool
 
-	tag *Tag // the tag whose policy is evaluated
+	tag   *Tag      // the tag whose policy is evaluated
+	until time.Time // first instant at which an answer given so far may change
+}
+
+// Until is the first instant at which an answer that was given to this request may
+// change by itself; zero: never. It comes from the schedules and conditions that
+// were looked at.
+func (q *Request) Until() time.Time { return q.until }
+
+// lasts notes that what was just decided may change at t.
+func (q *Request) lasts(t time.Time) {
+	if t.After(q.Time) && (q.until.IsZero() || t.Before(q.until)) {
+		q.until = t
+	}
+}
+
+// valid reports whether one of the schedules holds now, and notes until when.
+func (q *Request) valid(list []*schedule) bool {
+	for _, s := range list {
+		q.lasts(s.next(q.Time))
+	}
+	return anyValid(list, q.Time)
 }
 
 // Tag is a tag on the resource of a request.

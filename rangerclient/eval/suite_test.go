@@ -234,6 +234,14 @@ func (x *suiteTest) request(t *testing.T, e *Engine) *Request {
 	q := NewRequest(e.Subject(x.Request.User, x.Request.UserGroups, asserted, nil, nil), x.Request.AccessType, when)
 	q.Owner, q.ClientIP = x.Request.Resource.OwnerUser, x.Request.RemoteIPAddress
 	q.Below = x.Request.ResourceMatchingScope == "SELF_OR_DESCENDANTS"
+	for k, v := range x.Request.Context {
+		if text, ok := v.(string); ok && k != "TAGS" {
+			if q.Context == nil {
+				q.Context = map[string]string{}
+			}
+			q.Context[k] = text
+		}
+	}
 	if q.Access == "_any" {
 		q.Access = ""
 	}
