@@ -56,7 +56,9 @@ func (c *conn) handshake() error {
 		// Without a fault the connection broke: nothing was decided.
 		if decided := (*fault.Fault)(nil); errors.As(err, &decided) {
 			o.Observer.Login(decided.Kind.String())
+			c.log.Info("login failed", "kind", decided.Kind.String())
 			_ = o.Logins(LoginEvent{User: response.User, RemoteAddr: c.remote, ConnectionID: c.id, Err: decided})
+			return c.fatal(err)
 		}
 		return err
 	}
@@ -143,8 +145,7 @@ func (c *conn) authenticate(ctx context.Context, r wire.Response, salt []byte) (
 		err = identity.Denied(r.User, c.raw.RemoteAddr())
 	}
 	if err != nil {
-		c.log.Info("login failed", "kind", fault.KindOf(err).String())
-		return identity.Principal{}, c.fatal(err)
+		return identity.Principal{}, err
 	}
 	return p, nil
 }
@@ -180,7 +181,7 @@ func (c *conn) password(r wire.Response, salt []byte) (string, error) {
 	}
 	key, public, err := c.server.keys.get()
 	if err != nil {
-		return "", c.fatal(err)
+		return "", fault.Wrap(fault.Internal, err, "no key for passwords")
 	}
 	if len(data) == 1 && data[0] == wire.SHA2RequestKey {
 		if err := c.out.MoreAuthData(public); err != nil {

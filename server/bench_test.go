@@ -99,7 +99,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-func count(b *testing.B, db *sql.DB, text string, binary bool, want int) {
+func count(b testing.TB, db *sql.DB, text string, binary bool, want int) {
 	b.Helper()
 	var rows *sql.Rows
 	var err error

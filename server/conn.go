@@ -108,6 +108,7 @@ func (c *conn) login() error {
 // packet is a command, or why there are no more.
 type packet struct {
 	data []byte
+	next byte // the number of the first packet of the answer
 	err  error
 }
 
@@ -126,7 +127,7 @@ func (c *conn) read(packets chan<- packet) {
 		data, err := c.in.Command(c.server.o.MaxPacket)
 		if err == nil && len(data) > 0 && wire.Command(data[0]) != wire.ComQuit {
 			select {
-			case packets <- packet{data: data}:
+			case packets <- packet{data: data, next: c.in.Seq()}:
 				continue
 			case <-c.ctx.Done():
 				return
@@ -134,7 +135,7 @@ func (c *conn) read(packets chan<- packet) {
 		}
 		if errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrSequence) {
 			select {
-			case packets <- packet{err: err}:
+			case packets <- packet{err: err, next: c.in.Seq()}:
 			case <-c.ctx.Done():
 			}
 			return
@@ -241,7 +242,7 @@ func (*refusal) Is(target error) bool { return target == errRefused }
 // command executes one command. An error ends the connection; what went wrong
 // with a statement alone was told to the client and is no error here.
 func (c *conn) command(p packet) (err error) {
-	c.out.Sequence(1)
+	c.out.Sequence(p.next)
 	switch {
 	case errors.Is(p.err, wire.ErrTooLarge):
 		return c.refuse(errPacketTooLarge)

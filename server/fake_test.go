@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,17 +111,15 @@ func (s *fakeSession) run(ctx context.Context, text string, args []plan.Literal)
 		return nil, context.Cause(ctx)
 	case text == "panic":
 		panic("a secret value")
-	case text == "params":
-		return values("params", literals_(args)), nil
 	case strings.HasPrefix(text, "params"):
-		return values("params", literals_(args)), nil
+		return values("params", argumentText(args)), nil
 	case text == "set":
 		return &engine.Result{Affected: 3, Warnings: 2}, nil
 	}
 	return nil, fault.New(fault.Syntax, "You have an error in your SQL syntax near '%s'", text)
 }
 
-func literals_(args []plan.Literal) string {
+func argumentText(args []plan.Literal) string {
 	var out []string
 	for _, a := range args {
 		out = append(out, fmt.Sprintf("%s:%v", a.Typ, a.Value))
@@ -204,7 +201,8 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// cheapHash is the weakest hash that is allowed, of "pw", so that tests are quick.
+// cheapHash is the weakest hash that is allowed, of the password "pw", so that
+// tests are quick.
 var cheapHash = "$argon2id$v=19$m=8192,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$HAO5Zos1OTxHR9X0pIcUX6TY52m+/mcdXFq/5p/y0zE"
 
 func start(t testing.TB, change func(*Options)) *setup {
@@ -345,5 +343,3 @@ func dial(t testing.TB, addr net.Addr) net.Conn {
 	t.Cleanup(func() { _ = nc.Close() })
 	return nc
 }
-
-var _ = os.Getenv

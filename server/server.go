@@ -44,7 +44,8 @@ type Session interface {
 
 // Observer counts connections and logins. Its arguments hold no names.
 type Observer interface {
-	// Connections is told the number of authenticated connections.
+	// Connections is told the number of authenticated connections at each change,
+	// in order. It must be quick.
 	Connections(open int)
 	// Login is told the outcome of each login: "ok", or the kind of its error.
 	Login(outcome string)
@@ -228,9 +229,8 @@ func (s *Server) unregister(c *conn) {
 	if s.conns[c.id] == c {
 		delete(s.conns, c.id)
 	}
-	open := len(s.conns)
+	s.o.Observer.Connections(len(s.conns))
 	s.mu.Unlock()
-	s.o.Observer.Connections(open)
 }
 
 // admit counts c as authenticated, unless there are too many.
@@ -241,9 +241,8 @@ func (s *Server) admit(c *conn) bool {
 		return false
 	}
 	s.conns[c.id] = c
-	open := len(s.conns)
+	s.o.Observer.Connections(len(s.conns))
 	s.mu.Unlock()
-	s.o.Observer.Connections(open)
 	return true
 }
 

@@ -45,10 +45,11 @@ func (p *Reader) Packet(limit int) ([]byte, error) {
 			return nil, err
 		}
 		n := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
-		if head[3] != p.seq {
+		inOrder := head[3] == p.seq
+		p.seq = head[3] + 1
+		if !inOrder {
 			return nil, ErrSequence
 		}
-		p.seq++
 		if n > limit-len(data) {
 			return nil, ErrTooLarge
 		}
