@@ -261,15 +261,20 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 // Output is everything that the server printed.
 func (s *Server) Output() string { return s.out.String() }
 
-var httpAddress = regexp.MustCompile(`https?://127\.0\.0\.1:[0-9]+`)
+var operations = regexp.MustCompile(`(?m)^\[ops\]\naddress = "([^"]+)"`)
 
-// Operations is the address of the metrics and health endpoints, which the server
-// prints when it starts.
+// Operations is the address of the metrics and health endpoints, from the
+// configuration in the server's folder.
 func (s *Server) Operations() (string, error) {
-	if a := httpAddress.FindString(s.Output()); a != "" {
-		return a, nil
+	text, err := os.ReadFile(filepath.Join(s.Dir, "sqe.toml"))
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("the server printed no http address:\n%s", s.Output())
+	m := operations.FindSubmatch(text)
+	if m == nil {
+		return "", errors.New("the configuration has no address for metrics")
+	}
+	return "http://" + string(m[1]), nil
 }
 
 // Stop ends the server as Ctrl-C does, and kills it when it does not end within
