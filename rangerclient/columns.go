@@ -17,16 +17,28 @@ func (r *restriction) columns(subject *eval.Subject, now time.Time) {
 	q := r.tableRequest(subject, r.table).With("column", false, "")
 	q.Time = now
 	defer func() { r.expires(q) }()
-	known := map[string]bool{}
+	named := map[string]bool{} // in lower case; whether the table has it
+	for _, m := range masks.Named {
+		named[strings.ToLower(m.Column)] = false
+	}
+	everywhere := masks.Wild || denies || len(r.above) > 0 || e.HasTags()
 	ruled := map[int]bool{} // fields with a rule on themselves or above
 	r.eachField(func(f plan.Field, parent int, paths []string) {
-		if len(masks.Named) > 0 {
+		ask := everywhere
+		if len(named) > 0 {
 			for _, p := range paths {
-				known[strings.ToLower(p)] = true
+				p = strings.ToLower(p)
+				if _, ok := named[p]; ok {
+					named[p], ask = true, true
+				}
 			}
 		}
 		tags := r.table.Tags[f.ID]
-		if !masks.Any && !denies && len(tags) == 0 && len(r.above) == 0 && !e.HasTags() {
+		if !ask && len(tags) == 0 {
+			// No policy can act on the field itself; one above it may.
+			if ruled[parent] {
+				ruled[f.ID] = true
+			}
 			return
 		}
 		rule, found := r.field(q, tags, parent == 0, paths)
@@ -46,7 +58,7 @@ func (r *restriction) columns(subject *eval.Subject, now time.Time) {
 		}
 	})
 	for _, m := range masks.Named {
-		if !known[strings.ToLower(m.Column)] {
+		if !named[strings.ToLower(m.Column)] {
 			r.out.Notes = append(r.out.Notes, describe(eval.Origin{Policy: m.Policy})+" masks column "+m.Column+", which the table never had; it protects nothing")
 		}
 	}

@@ -109,6 +109,9 @@ func (r *restriction) filters(q *eval.Request) {
 	default:
 		r.filter(e.Filter(q, true, true), q)
 	}
+	if !e.HasTags() && len(r.table.Tags) == 0 {
+		return
+	}
 	r.eachField(func(f plan.Field, _ int, paths []string) {
 		tags := icebergTags(r.table.Tags[f.ID], eval.Self)
 		if !e.HasTags() && len(tags) == 0 {

@@ -215,7 +215,7 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 		set(name, v)
 	}
 	set("J", rt.Get("JSON").ToObject(rt).Get("stringify"))
-	_, _ = rt.RunString(`Object.defineProperty(Array.prototype, 'intersects', {value: function (o) { return o.some(x => this.indexOf(x) >= 0) }});`)
+	_, _ = rt.RunString(`Object.defineProperty(Object.getPrototypeOf([]), 'intersects', {value: function (o) { return o.some(x => this.indexOf(x) >= 0) }});`)
 
 	ctx := rt.NewObject()
 	_ = ctx.Set("result", false)

@@ -1,0 +1,188 @@
+package eval
+
+import (
+	"strings"
+
+	"sqe/rangerclient/model"
+)
+
+// Origin is where an answer comes from.
+type Origin struct {
+	Policy *Policy // nil: no policy
+	Tag    string
+	Via    string
+	Super  bool // the subject is a super user of the service
+}
+
+// Answer is the answer to an access request.
+type Answer struct {
+	Allowed bool
+	Denied  bool // by a policy, not for want of one
+	Origin  Origin
+}
+
+// Access asks whether the access is allowed. Call FindTags before.
+func (e *Engine) Access(q *Request) Answer {
+	r := e.evaluate(model.AccessPolicy, q, bothPhases)
+	return Answer{Allowed: r.allowed, Denied: !r.allowed && r.policy != nil, Origin: r.origin()}
+}
+
+func (r *result) origin() Origin {
+	return Origin{Policy: r.policy, Tag: r.tag, Via: r.via, Super: r.super}
+}
+
+// Order says which phase decides when tags and resources both have something.
+type Order uint8
+
+// The orders.
+const (
+	TagsFirst      Order = iota // Ranger's own
+	ResourcesFirst              // a resource mask before a tag mask
+)
+
+// MaskAnswer is the answer to a mask request. The zero value: no policy.
+type MaskAnswer struct {
+	Exempt bool   // a policy exempts from masks
+	Type   string // mask type without prefix; empty: none
+	Value  string // expression of CUSTOM, macros not yet expanded
+	Broken string // why the mask cannot be built
+	Refuse string // it cannot be decided whether a mask applies
+	Origin Origin
+	tag    *Tag
+}
+
+// Mask asks which mask applies to a column. Call FindTags before.
+func (e *Engine) Mask(q *Request, order Order) MaskAnswer {
+	var r result
+	if order == ResourcesFirst {
+		if r = e.evaluate(model.MaskPolicy, q, resourcePhase); !r.allowed {
+			r = e.evaluate(model.MaskPolicy, q, tagPhase)
+		}
+	} else {
+		r = e.evaluate(model.MaskPolicy, q, bothPhases)
+	}
+	a := MaskAnswer{Refuse: r.refuse, Origin: r.itemOrigin(), tag: r.tagged}
+	switch {
+	case r.super:
+		a.Exempt = true
+	case r.item == nil:
+	case r.item.broken != "":
+		a.Type, a.Broken = r.item.mask.DataMaskType, r.item.broken
+	case r.item.mask.DataMaskType == MaskNone:
+		a.Exempt = true
+	default:
+		a.Type, a.Value = r.item.mask.DataMaskType, r.item.mask.ValueExpr
+	}
+	return a
+}
+
+func (r *result) itemOrigin() Origin {
+	o := r.origin()
+	if r.source != nil && r.source != r.policy {
+		// Ranger reports the policy of the tag; what acts is the resource's.
+		o.Policy, o.Tag = r.source, ""
+	}
+	if r.tagged != nil {
+		o.Tag = r.tagged.Type
+	}
+	return o
+}
+
+// FilterAnswer is the answer to a row filter request. The zero value: no policy.
+type FilterAnswer struct {
+	Exempt bool
+	SQL    string // macros not yet expanded; empty: none
+	Refuse string
+	Origin Origin
+	tag    *Tag
+}
+
+// Filter asks which row filter applies to a table. Call FindTags before. Only
+// selects the phases: tags, resources or both.
+func (e *Engine) Filter(q *Request, tags, resources bool) FilterAnswer {
+	var which phases
+	if tags {
+		which |= tagPhase
+	}
+	if resources {
+		which |= resourcePhase
+	}
+	r := e.evaluate(model.RowFilterPolicy, q, which)
+	a := FilterAnswer{Refuse: r.refuse, Origin: r.itemOrigin(), tag: r.tagged}
+	switch {
+	case r.super:
+		a.Exempt = true
+	case r.item == nil:
+	case strings.TrimSpace(*r.item.filter) == "":
+		a.Exempt = true
+	default:
+		a.SQL = *r.item.filter
+	}
+	return a
+}
+
+// Expand replaces the macros in the SQL text of the answer by literals.
+func (a *MaskAnswer) Expand(q *Request) (string, error) {
+	q.tag = a.tag
+	defer func() { q.tag = nil }()
+	return q.Expand(a.Value, true)
+}
+
+// Expand replaces the macros in the SQL text of the answer by literals.
+func (a *FilterAnswer) Expand(q *Request) (string, error) {
+	q.tag = a.tag
+	defer func() { q.tag = nil }()
+	return q.Expand(a.SQL, true)
+}
+
+// HasTags reports whether the tag document gives tags to any resource.
+func (e *Engine) HasTags() bool { return len(e.tags) > 0 }
+
+// MaskColumns says what mask policies of the service may act on a table.
+type MaskColumns struct {
+	Any   bool          // some may act
+	Wild  bool          // some may act on other columns than the named ones
+	Named []NamedColumn // those that name columns, without those with wildcards
+}
+
+// NamedColumn is a column that a mask policy names.
+type NamedColumn struct {
+	Policy *Policy
+	Column string
+}
+
+// MaskColumns lists the mask policies for the table of the request (which has no
+// column element), whoever they are for.
+func (e *Engine) MaskColumns(q *Request) MaskColumns {
+	var out MaskColumns
+	zone := ""
+	if len(e.zones) > 0 {
+		zone, _ = e.zoneOf(q)
+		out.Wild = true // a zone may hold single columns
+	}
+	repo := e.repos[zone]
+	if repo == nil {
+		repo = e.repos[""]
+	}
+	var buf [32]*indexed
+	seen := map[NamedColumn]bool{}
+	for _, x := range repo[model.MaskPolicy].find(q, true, buf[:0]) {
+		if m := x.res.match(q, e.kinds[model.MaskPolicy]); m.typ == NoMatch {
+			continue
+		}
+		out.Any = true
+		column := x.res.elements[len(x.res.elements)-1]
+		if column.name != "column" || !plain(column) {
+			out.Wild = true
+			continue
+		}
+		for _, v := range column.values {
+			n := NamedColumn{x.pol, v.raw}
+			if !seen[n] {
+				seen[n] = true
+				out.Named = append(out.Named, n)
+			}
+		}
+	}
+	return out
+}
