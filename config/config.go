@@ -78,7 +78,7 @@ type Policy struct {
 	PolarisService string   `key:"polaris-service" doc:"Name of the Ranger service for access to objects; \"\": the source has none."`
 	DataService    string   `key:"data-service" doc:"Name of the Ranger service for row filters and masks; \"\": the source has none."`
 	PollInterval   Duration `key:"poll-interval" default:"10s" min:"100ms" doc:"How often the source is asked for changes."`
-	MaxStaleness   Duration `key:"max-staleness" default:"5m" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
+	MaxStaleness   Duration `key:"max-staleness" default:"60s" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
 }
 
 // Masks is [masks].

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/peterh/liner"
+	"golang.org/x/term"
+)
+
+// shellCommand is a small client over the same protocol as every other one.
+func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("sql", flag.ContinueOnError)
+	host := flags.String("h", "127.0.0.1", "host of the server")
+	port := flags.Int("P", 3307, "port of the server")
+	user := flags.String("u", os.Getenv("USER"), "user name")
+	database := flags.String("D", "", "database to start in")
+	execute := flags.String("e", "", "run these statements and exit")
+	verify := flags.Bool("verify-tls", false, "refuse a server certificate that this machine does not trust")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "usage: sqe sql [options]\nThe password is asked for, or taken from SQE_PASSWORD.")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	password, ok := os.LookupEnv("SQE_PASSWORD")
+	if !ok {
+		if !term.IsTerminal(int(os.Stdin.Fd())) {
+			return errors.New("no terminal to ask for the password; set SQE_PASSWORD")
+		}
+		fmt.Fprint(os.Stderr, "password: ")
+		b, err := term.ReadPassword(int(os.Stdin.Fd()))
+		fmt.Fprintln(os.Stderr)
+		if err != nil {
+			return err
+		}
+		password = string(b)
+	}
+	db, err := connect(*host, *port, *user, password, *database, *verify)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if *execute != "" {
+		return statements(ctx, conn, *execute, stdout)
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		text, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return err
+		}
+		return statements(ctx, conn, string(text), stdout)
+	}
+	return interact(ctx, conn, stdout)
+}
+
+// connect opens a pool to a server.
+func connect(host string, port int, user, password, database string, verify bool) (*sql.DB, error) {
+	c := mysql.NewConfig()
+	c.Net, c.Addr = "tcp", fmt.Sprintf("%s:%d", host, port)
+	c.User, c.Passwd, c.DBName = user, password, database
+	c.MultiStatements = true
+	c.Timeout = 10 * time.Second
+	c.TLS = &tls.Config{ServerName: host, InsecureSkipVerify: !verify, MinVersion: tls.VersionTLS12} //nolint:gosec // -verify-tls turns it on
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// interact reads statements, each ended by a semicolon, until end of file.
+func interact(ctx context.Context, conn *sql.Conn, stdout io.Writer) error {
+	line := liner.NewLiner()
+	defer line.Close()
+	line.SetCtrlCAborts(true)
+	history := historyFile()
+	if f, err := os.Open(history); err == nil {
+		_, _ = line.ReadHistory(f)
+		_ = f.Close()
+	}
+	fmt.Fprintln(stdout, "Statements end with ;  Ctrl-D ends the shell.")
+	var text strings.Builder
+	for {
+		prompt := "sqe> "
+		if text.Len() > 0 {
+			prompt = "  -> "
+		}
+		in, err := line.Prompt(prompt)
+		switch {
+		case errors.Is(err, liner.ErrPromptAborted):
+			text.Reset()
+			continue
+		case errors.Is(err, io.EOF):
+			fmt.Fprintln(stdout)
+			saveHistory(line, history)
+			return nil
+		case err != nil:
+			return err
+		}
+		text.WriteString(in)
+		text.WriteByte('\n')
+		if !strings.HasSuffix(strings.TrimSpace(in), ";") {
+			continue
+		}
+		statement := strings.TrimSpace(text.String())
+		text.Reset()
+		line.AppendHistory(strings.ReplaceAll(statement, "\n", " "))
+		if err := statements(ctx, conn, statement, stdout); err != nil {
+			fmt.Fprintln(stdout, "error:", err)
+		}
+	}
+}
+
+func historyFile() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sqe", "history")
+}
+
+// saveHistory keeps the history for the owner only: statements may hold values.
+func saveHistory(line *liner.State, path string) {
+	if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = line.WriteHistory(f)
+	_ = f.Close()
+}
+
+// statements runs a text of one or more statements and prints their results.
+func statements(ctx context.Context, conn *sql.Conn, text string, stdout io.Writer) error {
+	rows, err := conn.QueryContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for {
+		if err := printRows(rows, stdout); err != nil {
+			return err
+		}
+		if !rows.NextResultSet() {
+			return rows.Err()
+		}
+	}
+}
+
+// printRows prints one result set as a table.
+func printRows(rows *sql.Rows, stdout io.Writer) error {
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	if len(columns) == 0 {
+		_, err = fmt.Fprintln(stdout, "ok")
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(columns, "\t"))
+	rule := make([]string, len(columns))
+	for i, c := range columns {
+		rule[i] = strings.Repeat("-", len(c))
+	}
+	fmt.Fprintln(w, strings.Join(rule, "\t"))
+	cells := make([]sql.RawBytes, len(columns))
+	targets := make([]any, len(columns))
+	for i := range cells {
+		targets[i] = &cells[i]
+	}
+	n := 0
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		line := make([]string, len(cells))
+		for i, c := range cells {
+			line[i] = "NULL"
+			if c != nil {
+				line[i] = printable(string(c))
+			}
+		}
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "(%d rows)\n", n)
+	return err
+}
+
+// printable keeps control characters of data away from the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '·'
+		}
+		return r
+	}, s)
+}

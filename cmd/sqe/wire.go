@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"sqe/audit"
+	"sqe/catalog"
+	"sqe/config"
+	"sqe/engine"
+	"sqe/engine/duck"
+	"sqe/engine/scan"
+	"sqe/identity"
+	"sqe/masks"
+	"sqe/ops"
+	"sqe/policy"
+	"sqe/rangerclient"
+	"sqe/server"
+)
+
+// instance is everything that one server process holds. Close gives it back in
+// the opposite order.
+type instance struct {
+	config  *config.Config
+	log     *slog.Logger
+	server  *server.Server
+	ops     *ops.Server
+	failed  chan error
+	closers []func()
+}
+
+// start builds a server from its configuration and begins to serve.
+func start(cfg *config.Config, logTo io.Writer) (*instance, error) {
+	in := &instance{config: cfg, failed: make(chan error, 2)}
+	if err := in.build(logTo); err != nil {
+		in.Close()
+		return nil, err
+	}
+	go func() { in.failed <- in.server.Serve() }()
+	if in.ops != nil {
+		go func() { in.failed <- in.ops.Serve() }()
+	}
+	return in, nil
+}
+
+func (in *instance) build(logTo io.Writer) error {
+	cfg := in.config
+	log, err := ops.NewLogger(logTo, cfg.Log.Level, cfg.Log.Format)
+	if err != nil {
+		return err
+	}
+	in.log = log
+	catalogs, roots, err := openCatalogs(cfg)
+	if err != nil {
+		return err
+	}
+	in.closing(func() { _ = catalogs.Close() })
+	sources, err := in.openSources()
+	if err != nil {
+		return err
+	}
+	maskOptions := masks.Options{HashKey: []byte(cfg.Masks.HashKey.Reveal()), KeepShort: cfg.Masks.ShortValues == "keep"}
+	if problems := keyProblems(sources, maskOptions); len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	executor, err := openExecutor(cfg, roots)
+	if err != nil {
+		return err
+	}
+	in.closing(func() { _ = executor.Close() })
+	sink, err := in.openAudit()
+	if err != nil {
+		return err
+	}
+	var eng *engine.Engine
+	metrics := ops.NewMetrics(ops.Sources{
+		Policies: func() []policy.Status { return statuses(sources) },
+		Running:  func() int { return int(executor.Stats().Running) },
+		Queued:   func() int { return int(executor.Stats().Queued) },
+		Version:  versionText(),
+	})
+	eng = engine.New(engine.Options{
+		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
+		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
+		RowLimit: struct{ Rows, Bytes int64 }{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
+		Version:  cfg.Server.Version, Observer: metrics, Log: log,
+	})
+	if err := in.listen(eng, metrics, sink); err != nil {
+		return err
+	}
+	eng.SetConnectionCloser(in.server.CloseConnection)
+	return in.listenOps(metrics, sources)
+}
+
+func (in *instance) closing(f func()) { in.closers = append(in.closers, f) }
+
+// Close ends what start began, latest first.
+func (in *instance) Close() {
+	for i := len(in.closers) - 1; i >= 0; i-- {
+		in.closers[i]()
+	}
+	in.closers = nil
+}
+
+// Wait serves until ctx ends or a listener fails.
+func (in *instance) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-in.failed:
+		return err
+	}
+}
+
+// openCatalogs opens every catalog, the default one first, and lists the folders
+// that the executor may read.
+func openCatalogs(cfg *config.Config) (*catalog.Registry, []string, error) {
+	var all []catalog.Catalog
+	var roots []string
+	fail := func(err error) (*catalog.Registry, []string, error) {
+		for _, c := range all {
+			_ = c.Close()
+		}
+		return nil, nil, err
+	}
+	for _, c := range cfg.Catalogs {
+		cat, err := catalog.OpenSQLite(c.Name, string(c.Path), string(c.Warehouse), catalog.SQLOptions{})
+		if err != nil {
+			return fail(err)
+		}
+		if c.Default {
+			all = append([]catalog.Catalog{cat}, all...)
+		} else {
+			all = append(all, cat)
+		}
+		roots = append(roots, string(c.Warehouse))
+	}
+	r, err := catalog.NewRegistry(all...)
+	if err != nil {
+		return fail(err)
+	}
+	return r, roots, nil
+}
+
+func (in *instance) openSources() ([]policy.Source, error) {
+	var out []policy.Source
+	for _, p := range in.config.Policies {
+		src, err := rangerclient.OpenFolder(rangerclient.FolderConfig{
+			Name: p.Name, Dir: string(p.Directory), PolarisService: p.PolarisService, DataService: p.DataService,
+			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Log: in.log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		in.closing(func() { _ = src.Close() })
+		out = append(out, src)
+	}
+	return out, nil
+}
+
+func statuses(sources []policy.Source) []policy.Status {
+	out := make([]policy.Status, len(sources))
+	for i, s := range sources {
+		out[i] = s.Status()
+	}
+	return out
+}
+
+func openExecutor(cfg *config.Config, roots []string) (*duck.Instance, error) {
+	temp := string(cfg.Engine.TempDirectory)
+	if temp != "" {
+		if err := os.MkdirAll(temp, 0o700); err != nil {
+			return nil, fmt.Errorf("engine.temp-directory cannot be made: %w", err)
+		}
+	}
+	return duck.Open(duck.Config{
+		MemoryLimit: int64(cfg.Engine.MemoryLimit), Threads: cfg.Engine.Threads, TempDir: temp,
+		MaxTempSize: int64(cfg.Engine.TempLimit), Roots: roots, MaxConcurrent: cfg.Engine.MaxConcurrent,
+	})
+}
+
+// openAudit opens the audit log, and again at SIGHUP, after it was rotated.
+func (in *instance) openAudit() (audit.Sink, error) {
+	if in.config.Audit.File == "" {
+		return audit.Discard{}, nil
+	}
+	f, err := audit.NewFile(string(in.config.Audit.File), audit.OnFailure(in.config.Audit.OnFailure), in.log)
+	if err != nil {
+		return nil, err
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-hup:
+				if err := f.Reopen(); err != nil {
+					in.log.Error("the audit log cannot be opened again", "error", err)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	in.closing(func() {
+		signal.Stop(hup)
+		close(done)
+		_ = f.Close()
+	})
+	return f, nil
+}
+
+func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.Sink) error {
+	cfg := in.config
+	users := make([]identity.User, len(cfg.Users))
+	for i, u := range cfg.Users {
+		users[i] = identity.User{
+			Principal:    identity.Principal{Name: u.Name, Groups: u.Groups, Roles: u.Roles, Attributes: u.Attributes, Admin: u.Admin},
+			PasswordHash: u.PasswordHash.Reveal(),
+		}
+	}
+	static, err := identity.NewStatic(users)
+	if err != nil {
+		return err
+	}
+	cert, err := certificate(cfg)
+	if err != nil {
+		return err
+	}
+	in.server, err = server.Listen(server.Options{
+		Address: net.JoinHostPort(cfg.Server.Address, strconv.Itoa(cfg.Server.Port)),
+		Open: func(p identity.Principal, info engine.ConnInfo) (server.Session, error) {
+			return eng.Open(p, info)
+		},
+		Authenticator: identity.NewChain(static), TLS: server.TLSConfig(cert), PlainAllowed: !cfg.Server.RequireTLS,
+		Version: cfg.Server.Version, MaxConnections: cfg.Server.MaxConnections,
+		HandshakeTimeout: time.Duration(cfg.Server.HandshakeTimeout), IdleTimeout: time.Duration(cfg.Server.IdleTimeout),
+		WriteTimeout: time.Duration(cfg.Server.WriteTimeout), MaxPacket: int(cfg.Server.MaxPacket),
+		Logins: func(l server.LoginEvent) error { return sink.Record(loginEvent(l)) }, Observer: metrics, Log: in.log,
+	})
+	if err != nil {
+		return err
+	}
+	in.closing(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(cfg.Server.ShutdownTimeout))
+		defer cancel()
+		in.server.Shutdown(ctx)
+	})
+	return nil
+}
+
+func certificate(cfg *config.Config) (tls.Certificate, error) {
+	if cfg.Server.TLSCert != "" {
+		return server.LoadCertificate(string(cfg.Server.TLSCert), string(cfg.Server.TLSKey))
+	}
+	dir := string(cfg.Server.StateDirectory)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return tls.Certificate{}, fmt.Errorf("server.state-directory cannot be made: %w", err)
+	}
+	return server.GeneratedCertificate(dir)
+}
+
+func loginEvent(l server.LoginEvent) audit.Event {
+	e := audit.Event{Type: "login", Remote: l.RemoteAddr, Connection: l.ConnectionID}
+	e.Of(l.Principal)
+	e.User = l.User
+	e.Ended(l.Err)
+	return e
+}
+
+func (in *instance) listenOps(metrics *ops.Metrics, sources []policy.Source) error {
+	if in.config.Ops.Address == "" {
+		return nil
+	}
+	var err error
+	in.ops, err = ops.Listen(in.config.Ops.Address, metrics, []ops.Check{
+		{Name: "policies", Err: ops.PoliciesFresh(func() []policy.Status { return statuses(sources) }).Err},
+	})
+	if err != nil {
+		return err
+	}
+	in.closing(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = in.ops.Shutdown(ctx)
+	})
+	return nil
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"sqe/audit"
+	"sqe/catalog"
+	"sqe/engine/bind"
+	"sqe/engine/duck"
+	"sqe/engine/parse"
+	"sqe/engine/scan"
+	"sqe/fault"
+	"sqe/identity"
+	"sqe/masks"
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rewrite"
+)
+
+// Options are the parts that an Engine is made of. All are required except
+// Observer and Log.
+type Options struct {
+	Catalogs *catalog.Registry
+	Sources  []policy.Source
+	Duck     *duck.Instance
+	Scans    *scan.Planner
+	Masks    masks.Options
+	Audit    audit.Sink
+	// StatementTimeout ends a statement; 0: never.
+	StatementTimeout time.Duration
+	// RowLimit bounds what the row executor is fed and yields.
+	RowLimit struct{ Rows, Bytes int64 }
+	Version  string
+	Observer Observer
+	Log      *slog.Logger
+}
+
+// Observer counts statements. Its arguments hold no values and no names of data.
+type Observer interface {
+	Statement(kind, outcome string, seconds float64, rows int64)
+	Foreign(reason string)
+}
+
+// Engine runs statements. It is safe for concurrent use.
+type Engine struct {
+	catalogs  *catalog.Registry
+	sources   []policy.Source
+	binder    *bind.Binder
+	duck      *duck.Instance
+	scans     *scan.Planner
+	masks     masks.Options
+	audit     audit.Sink
+	timeout   time.Duration
+	rowLimit  struct{ Rows, Bytes int64 }
+	observer  Observer
+	log       *slog.Logger
+	memo      *memo
+	processes processes
+}
+
+// New makes an engine.
+func New(o Options) *Engine {
+	e := &Engine{
+		catalogs: o.Catalogs, sources: o.Sources, duck: o.Duck, scans: o.Scans, masks: o.Masks,
+		audit: o.Audit, timeout: o.StatementTimeout, rowLimit: o.RowLimit,
+		observer: o.Observer, log: o.Log, memo: newMemo(4096),
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.observer == nil {
+		e.observer = nobody{}
+	}
+	e.binder = bind.New(bind.Options{Version: o.Version, Accepts: duck.Accepts, DefaultDatabase: ""})
+	return e
+}
+
+type nobody struct{}
+
+func (nobody) Statement(string, string, float64, int64) {}
+func (nobody) Foreign(string)                           {}
+
+// KillQuery cancels the running statement of a session.
+func (e *Engine) KillQuery(id uint32, by identity.Principal) error {
+	return e.processes.kill(id, true, by)
+}
+
+// SetConnectionCloser tells the engine how KILL closes a connection.
+func (e *Engine) SetConnectionCloser(f func(id uint32)) {
+	e.processes.mu.Lock()
+	defer e.processes.mu.Unlock()
+	e.processes.closer = f
+}
+
+// Status is the condition of every policy source.
+func (e *Engine) Status() []policy.Status {
+	out := make([]policy.Status, len(e.sources))
+	for i, s := range e.sources {
+		out[i] = s.Status()
+	}
+	return out
+}
+
+// govern is the way of a statement from SQL to a plan that may run.
+func (st *statement) govern(ctx context.Context, sql *parse.SQL, args []plan.Literal) (plan.Node, *rewrite.Record, error) {
+	bound, err := st.engine.binder.Bind(ctx, st.session.vars, relations{st}, sql, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	st.session.vars.SetWarnings(bound.Warnings)
+	governed, record, err := rewrite.Govern(bound.Plan, bound.IDs, func(s *plan.Scan) (*rewrite.Bound, error) {
+		return st.bound(ctx, s.Table)
+	}, st.saltBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := rewrite.Verify(governed); err != nil {
+		return nil, nil, err
+	}
+	governed = rewrite.Pushdown(governed)
+	// Moving predicates may not open what the rewrite closed.
+	return governed, record, rewrite.Verify(governed)
+}
+
+// run executes a governed plan.
+func (st *statement) run(ctx context.Context, n plan.Node) (Rows, error) {
+	if rows, ok := constant(n); ok {
+		return rows, nil
+	}
+	inputs := func(s *plan.Scan) (*scan.Input, error) { return st.engine.scans.Plan(ctx, s) }
+	f, ok := n.(*plan.Foreign)
+	if !ok {
+		return st.engine.duck.Run(ctx, n, inputs)
+	}
+	if f.Reason != "" {
+		st.engine.observer.Foreign(f.Reason)
+	}
+	children := make([]Rows, 0, len(f.Children))
+	closeAll := func() {
+		for _, c := range children {
+			_ = c.Close()
+		}
+	}
+	for _, c := range f.Children {
+		rows, err := st.engine.duck.Run(ctx, c, inputs)
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		children = append(children, rows)
+	}
+	var rows Rows
+	err := unsupported("foreign")
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	return rows, nil
+}
+
+// unsupported is the refusal of statements that the engine does not have.
+func unsupported(what string) error {
+	return fault.New(fault.Unsupported, "%s is not supported; docs/sql.md lists what is", what)
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"sqe/engine/parse"
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// execute dispatches one parsed statement.
+func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint string, args []plan.Literal) (*Result, error) {
+	kind := kindOf(stmt)
+	switch stmt := stmt.(type) {
+	case *parse.Prepare:
+		return s.statement(ctx, kind, fingerprint, func(ctx context.Context, _ *statement) (*Result, error) {
+			return s.prepareNamed(ctx, stmt)
+		})
+	case *parse.ExecuteStmt:
+		// The statement that runs is the prepared one: it makes the audit event.
+		p, values, err := s.namedArguments(stmt)
+		if err != nil {
+			return nil, s.refused(fingerprint, err)
+		}
+		return s.Execute(ctx, p, values)
+	}
+	return s.statement(ctx, kind, fingerprint, func(ctx context.Context, st *statement) (*Result, error) {
+		switch stmt := stmt.(type) {
+		case *parse.SQL:
+			return st.sql(ctx, stmt, args)
+		case *parse.Explain:
+			return st.explain(ctx, stmt, args)
+		case *parse.ExplainPolicy:
+			return st.explainPolicy(ctx, stmt, args)
+		case *parse.ShowPolicyStatus:
+			return st.policyStatus()
+		case *parse.ShowProcesslist:
+			return st.processList()
+		case *parse.Kill:
+			return &Result{}, s.engine.processes.kill(stmt.ID, stmt.Query, s.principal)
+		case *parse.Use:
+			return st.use(ctx, stmt.Database)
+		case *parse.Deallocate:
+			if _, ok := s.prepared[stmt.Name]; !ok {
+				return nil, noStatement(stmt.Name)
+			}
+			delete(s.prepared, stmt.Name)
+			return &Result{}, nil
+		case *parse.SetRole:
+			return nil, unsupported("SET ROLE")
+		}
+		return nil, unsupported(fmt.Sprintf("this statement (%s)", kind))
+	})
+}
+
+var sqlKinds = map[parse.Kind]string{
+	parse.Query: "query", parse.Show: "show", parse.Set: "set", parse.Transaction: "transaction", parse.Write: "write", parse.Other: "other",
+}
+
+// kindOf names the kind of a statement for metrics and audit.
+func kindOf(stmt parse.Statement) string {
+	switch stmt := stmt.(type) {
+	case *parse.SQL:
+		return sqlKinds[stmt.Kind]
+	case *parse.Explain:
+		return "explain"
+	case *parse.ExplainPolicy:
+		return "explain-policy"
+	case *parse.Kill:
+		return "kill"
+	case *parse.Use:
+		return "use"
+	}
+	return "other"
+}
+
+// sql runs a statement of the MySQL grammar.
+func (st *statement) sql(ctx context.Context, sql *parse.SQL, args []plan.Literal) (*Result, error) {
+	switch sql.Kind {
+	case parse.Transaction:
+		// Every statement reads one snapshot and commits by itself.
+		return &Result{}, nil
+	case parse.Write:
+		return nil, unsupported("writing")
+	}
+	governed, record, err := st.govern(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	st.record = record
+	rows, err := st.run(ctx, governed)
+	if err != nil {
+		return nil, err
+	}
+	columns := governed.Columns()
+	if len(columns) == 0 {
+		return &Result{Warnings: st.session.vars.WarningCount()}, drain(rows)
+	}
+	return &Result{Columns: columns, Rows: rows, Warnings: st.session.vars.WarningCount()}, nil
+}
+
+// drain runs rows to their end, for statements that yield none.
+func drain(rows Rows) error {
+	defer func() { _ = rows.Close() }()
+	for {
+		b, err := rows.Next()
+		if isEOF(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.Release()
+	}
+}
+
+func (st *statement) use(ctx context.Context, database string) (*Result, error) {
+	ok, err := relations{st}.HasDatabase(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fault.New(fault.NoDatabase, "Unknown database '%s'", database)
+	}
+	st.session.setDatabase(database)
+	return &Result{Database: &database}, nil
+}
+
+func noStatement(name string) error {
+	return fault.New(fault.BadStatement, "Unknown prepared statement handler (%s); PREPARE it first in this session", name)
+}
+
+func (s *Session) prepareNamed(ctx context.Context, stmt *parse.Prepare) (*Result, error) {
+	text := stmt.Text
+	if stmt.Var != "" {
+		v, ok := s.vars.UserVariable(stmt.Var)
+		str, isText := v.Value.(string)
+		if !ok || !isText {
+			return nil, fault.New(fault.BadStatement, "the user variable @%s holds no statement text", stmt.Var)
+		}
+		text = str
+	}
+	inner, rest, err := parse.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if rest != "" {
+		return nil, fault.New(fault.Syntax, "a prepared statement holds one statement")
+	}
+	p := &Prepared{Text: text}
+	switch inner := inner.(type) {
+	case *parse.SQL:
+		p.Params = inner.Params
+	case *parse.Prepare, *parse.ExecuteStmt:
+		return nil, fault.New(fault.Unsupported, "PREPARE and EXECUTE cannot be prepared")
+	}
+	s.prepared[stmt.Name] = p
+	return &Result{}, nil
+}
+
+func (s *Session) namedArguments(stmt *parse.ExecuteStmt) (*Prepared, []plan.Literal, error) {
+	p, ok := s.prepared[stmt.Name]
+	if !ok {
+		return nil, nil, noStatement(stmt.Name)
+	}
+	args := make([]plan.Literal, len(stmt.Vars))
+	for i, name := range stmt.Vars {
+		v, ok := s.vars.UserVariable(name)
+		if !ok {
+			v = plan.Literal{Typ: plan.Null}
+		}
+		args[i] = v
+	}
+	return p, args, nil
+}

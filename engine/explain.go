@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"sqe/engine/parse"
+	"sqe/plan"
+)
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) }
+
+// explain shows the plan that would run. An administrator sees it whole,
+// everybody else without policy texts and literals.
+func (st *statement) explain(ctx context.Context, x *parse.Explain, args []plan.Literal) (*Result, error) {
+	sql, ok := x.Stmt.(*parse.SQL)
+	if !ok || sql.Kind == parse.Write {
+		return nil, unsupported("EXPLAIN of this statement")
+	}
+	governed, record, err := st.govern(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	st.record = record
+	format := plan.FormatPublic
+	if st.principal.Admin {
+		format = plan.Format
+	}
+	lines := strings.Split(strings.TrimRight(format(governed), "\n"), "\n")
+	if f, ok := governed.(*plan.Foreign); ok && f.Reason != "" {
+		lines = append(lines, "row executor: "+f.Reason)
+	}
+	if x.Analyze {
+		started := time.Now()
+		rows, err := st.run(ctx, governed)
+		if err != nil {
+			return nil, err
+		}
+		n, err := count(rows)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, fmt.Sprintf("rows: %d, time: %s", n, time.Since(started).Round(10*time.Microsecond)))
+	}
+	out := table("plan")
+	for _, l := range lines {
+		out.row(l)
+	}
+	return out.result(), nil
+}
+
+func count(rows Rows) (n int64, err error) {
+	defer func() { _ = rows.Close() }()
+	for {
+		b, err := rows.Next()
+		if isEOF(err) {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		n += b.NumRows()
+		b.Release()
+	}
+}
+
+// explainPolicy says for each table and column which policy acts and why: in
+// full to an administrator, in general words to everybody else.
+func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, args []plan.Literal) (*Result, error) {
+	sql, ok := x.Stmt.(*parse.SQL)
+	if !ok || sql.Kind == parse.Write {
+		return nil, unsupported("EXPLAIN POLICY of this statement")
+	}
+	_, record, err := st.govern(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	st.record = record
+	if !st.principal.Admin {
+		record = record.Public()
+	}
+	if x.JSON {
+		text, err := json.MarshalIndent(record, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		out := table("policy")
+		out.row(string(text))
+		return out.result(), nil
+	}
+	out := table("table", "column", "effect", "policy", "why")
+	for _, l := range record.Lines() {
+		out.row(l.Table, l.Column, l.Effect, l.Policy, l.Why)
+	}
+	return out.result(), nil
+}
+
+// policyStatus is SHOW POLICY STATUS. Everybody may see whether the policies are
+// fresh; what is wrong with one is for administrators.
+func (st *statement) policyStatus() (*Result, error) {
+	out := table("source", "kind", "fresh", "age_seconds", "max_staleness_seconds", "last_success", "versions", "policies", "last_error", "problems")
+	for _, s := range st.engine.Status() {
+		versions, err := json.Marshal(s.Versions)
+		if err != nil {
+			return nil, err
+		}
+		lastError, problems := s.LastError, strings.Join(s.Problems, "; ")
+		if !st.principal.Admin {
+			lastError, problems = "", ""
+			if s.LastError != "" {
+				lastError = "the last poll failed; an administrator sees why"
+			}
+		}
+		last := ""
+		if !s.LastSuccess.IsZero() {
+			last = s.LastSuccess.UTC().Format(time.RFC3339)
+		}
+		out.row(s.Source, s.Kind, yes(s.Fresh), itoa(int64(s.Age.Seconds())), itoa(int64(s.MaxAge.Seconds())),
+			last, string(versions), itoa(int64(s.Policies)), lastError, problems)
+	}
+	return out.result(), nil
+}
+
+// processList is SHOW PROCESSLIST.
+func (st *statement) processList() (*Result, error) {
+	out := table("Id", "User", "Host", "db", "Command", "Time", "State", "Info")
+	for _, p := range st.engine.processes.list(st.principal) {
+		out.row(itoa(int64(p.id)), p.user, p.remote, p.database, p.state, itoa(p.seconds), "", p.status)
+	}
+	return out.result(), nil
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// textTable is a small result of text columns.
+type textTable struct {
+	columns []plan.Column
+	builder *array.RecordBuilder
+}
+
+func table(columns ...string) *textTable {
+	t := &textTable{}
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		t.columns = append(t.columns, plan.Column{ID: plan.ColumnID(i + 1), Name: c, Type: plan.String})
+		fields[i] = arrow.Field{Name: c, Type: plan.String}
+	}
+	t.builder = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+	return t
+}
+
+func (t *textTable) row(values ...string) {
+	for i, v := range values {
+		t.builder.Field(i).(*array.StringBuilder).Append(v)
+	}
+}
+
+func (t *textTable) result() *Result {
+	return &Result{Columns: t.columns, Rows: &oneBatch{batch: t.builder.NewRecordBatch()}}
+}
+
+// oneBatch yields one batch.
+type oneBatch struct{ batch arrow.RecordBatch }
+
+func (o *oneBatch) Next() (arrow.RecordBatch, error) {
+	if o.batch == nil {
+		return nil, io.EOF
+	}
+	b := o.batch
+	o.batch = nil
+	return b, nil
+}
+
+func (o *oneBatch) Close() error {
+	if o.batch != nil {
+		o.batch.Release()
+		o.batch = nil
+	}
+	return nil
+}

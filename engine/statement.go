@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"sqe/engine/bind"
+	"sqe/fault"
+	"sqe/identity"
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rewrite"
+)
+
+// statement is what one statement knows: who asks, and one policy state, taken
+// once, from which every answer comes.
+type statement struct {
+	engine    *Engine
+	session   *Session
+	principal identity.Principal
+	started   time.Time
+
+	states  []policy.State
+	version string // of all states together
+	// tables holds what the data gate said, by table version and schema.
+	tables map[string]*rewrite.Bound
+	record *rewrite.Record
+	denial []denial
+	salt   []byte
+}
+
+// denial is a refusal of the object gate, for the audit log.
+type denial struct {
+	object    policy.Object
+	privilege policy.Privilege
+	decision  policy.Decision
+}
+
+// policies takes the policy state of every source. A source that is too old
+// refuses the statement.
+func (st *statement) policies() ([]policy.State, error) {
+	if st.states != nil {
+		return st.states, nil
+	}
+	if len(st.engine.sources) == 0 {
+		return nil, fault.New(fault.PolicyStale, "no policy source is configured, so every table is refused; add a [[policies]] section")
+	}
+	states := make([]policy.State, len(st.engine.sources))
+	var version strings.Builder
+	for i, src := range st.engine.sources {
+		s, err := src.State()
+		if err != nil {
+			return nil, err
+		}
+		states[i] = s
+		version.WriteString(src.Name())
+		version.WriteByte(0)
+		version.WriteString(s.Version())
+		version.WriteByte(0)
+	}
+	st.states, st.version = states, version.String()
+	return states, nil
+}
+
+// authorize asks the object gate of every source.
+func (st *statement) authorize(o policy.Object, p policy.Privilege) (policy.Decision, error) {
+	states, err := st.policies()
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	decisions := make([]policy.Decision, len(states))
+	for i, s := range states {
+		decisions[i] = s.Authorize(st.principal, o, p)
+	}
+	return policy.MergeDecisions(decisions...), nil
+}
+
+func (st *statement) denied(o policy.Object, p policy.Privilege, d policy.Decision) {
+	st.denial = append(st.denial, denial{object: o, privilege: p, decision: d})
+}
+
+// bound is the answer of the data gate for a table, with its texts bound.
+func (st *statement) bound(ctx context.Context, t *plan.Table) (*rewrite.Bound, error) {
+	states, err := st.policies()
+	if err != nil {
+		return nil, err
+	}
+	key := tableKey(t)
+	if b, ok := st.tables[key]; ok {
+		return b, nil
+	}
+	if t.Metadata != "" {
+		b, err := st.metadata(ctx, t)
+		if err == nil {
+			st.tables[key] = b
+		}
+		return b, err
+	}
+	b, err := st.engine.memo.get(ctx, memoKey{policies: st.version, principal: st.principal.Key(), table: key}, func() (*rewrite.Bound, []*plan.Table, time.Time, error) {
+		return st.resolve(ctx, states, t)
+	}, st.current)
+	if err != nil {
+		return nil, err
+	}
+	st.tables[key] = b
+	return b, nil
+}
+
+// metadata is the answer for a metadata table: that of the table itself, now and
+// at the snapshot whose schema names the columns of bounds.
+func (st *statement) metadata(ctx context.Context, t *plan.Table) (*rewrite.Bound, error) {
+	cat, ok := st.engine.catalogs.Get(t.Name.Catalog)
+	if !ok {
+		return nil, missing(t.Name.Catalog, t.Name.Name)
+	}
+	ats := []plan.AsOf{{}}
+	if t.SnapshotID != 0 {
+		ats = append(ats, plan.AsOf{Snapshot: t.SnapshotID})
+	}
+	var data []*rewrite.Bound
+	for _, at := range ats {
+		table, err := cat.Table(ctx, t.Name, at, "")
+		if err != nil {
+			return nil, err
+		}
+		b, err := st.bound(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, b)
+	}
+	return rewrite.PrepareMetadata(t, data...)
+}
+
+func tableKey(t *plan.Table) string {
+	return t.Name.Key() + "\x1e" + t.Metadata + "\x1e" + t.Version + "\x1e" + itoa(int64(t.SchemaID)) + "\x1e" + itoa(t.SnapshotID)
+}
+
+// resolve asks every source for its restrictions, merges them and binds their
+// texts with the rights of the policy. It reports the tables that the texts read
+// and until when the answer holds.
+func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan.Table) (*rewrite.Bound, []*plan.Table, time.Time, error) {
+	all := make([]*policy.Restrictions, len(states))
+	var expires time.Time
+	for i, s := range states {
+		r, err := s.Restrict(st.principal, t)
+		if err != nil {
+			return nil, nil, expires, err
+		}
+		all[i] = r
+	}
+	merged := policy.Merge(all...)
+	expires = merged.Expires
+	if merged.Uncacheable {
+		expires = st.started
+	}
+	var read []*plan.Table
+	b, err := rewrite.Prepare(ctx, t, merged, policyBinder{st: st, read: &read}, st.engine.masks)
+	if err != nil {
+		return nil, nil, expires, err
+	}
+	return b, read, expires, nil
+}
+
+// current reports whether a table that a policy text reads is still at the
+// version that was bound.
+func (st *statement) current(ctx context.Context, t *plan.Table) bool {
+	cat, ok := st.engine.catalogs.Get(t.Name.Catalog)
+	if !ok {
+		return false
+	}
+	now, err := cat.Table(ctx, t.Name, plan.AsOf{}, t.Metadata)
+	return err == nil && now.Version == t.Version
+}
+
+// saltBytes is the salt of this statement for query-local hashes.
+func (st *statement) saltBytes() []byte {
+	if st.salt == nil {
+		st.salt = make([]byte, 16)
+		_, _ = rand.Read(st.salt) // never fails (crypto/rand)
+	}
+	return st.salt
+}
+
+// policyBinder binds policy texts. It implements rewrite.Binder.
+type policyBinder struct {
+	st   *statement
+	read *[]*plan.Table
+}
+
+func (b policyBinder) relations(t *plan.Table) bind.Relations {
+	return definer{st: b.st, home: b.st.engine.catalogs.Database(t.Name.Catalog, t.Name.Namespace), read: b.read}
+}
+
+// Condition implements rewrite.Binder.
+func (b policyBinder) Condition(ctx context.Context, t *plan.Table, sql string) (*plan.Scan, plan.Expr, error) {
+	return b.st.engine.binder.Condition(ctx, b.st.policySession(), b.relations(t), t, sql)
+}
+
+// Value implements rewrite.Binder.
+func (b policyBinder) Value(ctx context.Context, t *plan.Table, sql string) (*plan.Scan, plan.Expr, error) {
+	return b.st.engine.binder.Value(ctx, b.st.policySession(), b.relations(t), t, sql)
+}
+
+// policySession is where policy texts are bound: the principal's own, but without
+// anything that the user can set.
+func (st *statement) policySession() *bind.Session { return st.session.policy }
