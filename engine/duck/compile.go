@@ -20,6 +20,7 @@ type compiler struct {
 	shallow bool
 	aliases int
 	streams []*source
+	rows    map[*plan.Scan]int64 // of the scans, -1 when not known
 	// barriers says that a filtered Guard must not let predicates pass.
 	barriers bool
 }
@@ -257,6 +258,9 @@ func (c *compiler) sortKeys(keys []plan.SortKey) ([]string, error) {
 	for _, k := range keys {
 		if _, constant := k.Expr.(*plan.Literal); constant {
 			continue // a number would be taken for a position
+		}
+		if t := k.Expr.Type(); plan.IsJSON(t) || plan.IsNested(t) {
+			return nil, fault.New(fault.Unsupported, "values of type %s cannot be sorted", typeName(t))
 		}
 		s, err := c.expr(k.Expr)
 		if err != nil {

@@ -60,6 +60,8 @@ func failure(ctx context.Context, msg string) error {
 		return fault.Wrap(fault.BadStatement, cause, "Subquery returns more than 1 row")
 	case strings.Contains(msg, "max_temp_directory_size") || strings.Contains(msg, "failed to offload data block"):
 		return fault.Wrap(fault.Limit, cause, "the statement needs more memory than memory-limit allows; make it smaller, or raise memory-limit or max-temp-size")
+	case strings.Contains(msg, "expression depth") || strings.Contains(msg, "memory exhausted"):
+		return fault.Wrap(fault.Limit, cause, "the statement is nested too deeply; make its expressions flatter")
 	case broken(msg):
 		return fault.Wrap(fault.Corrupt, cause, "a data file is broken")
 	}

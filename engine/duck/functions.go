@@ -25,6 +25,25 @@ func (c *compiler) call(e *plan.Call) (string, error) {
 	return f(c, e)
 }
 
+// flattened lists the operands of nested calls of one associative function:
+// DuckDB bounds the depth of expressions, not their number.
+func flattened(e *plan.Call) []plan.Expr {
+	var out []plan.Expr
+	todo := []plan.Expr{e}
+	for len(todo) > 0 {
+		x := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if c, ok := x.(*plan.Call); ok && c.Func == e.Func {
+			for i := len(c.Operands) - 1; i >= 0; i-- {
+				todo = append(todo, c.Operands[i])
+			}
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
 // refused is the fault for a function that cannot take these arguments.
 func refused(e *plan.Call) error {
 	types := make([]string, len(e.Operands))
@@ -89,8 +108,9 @@ func typed(e *plan.Call, s string, from arrow.DataType) (string, error) {
 func init() {
 	for name, op := range map[string]string{"and": " AND ", "or": " OR "} {
 		scalars[name] = func(c *compiler, e *plan.Call) (string, error) {
-			parts := make([]string, len(e.Operands))
-			for i, o := range e.Operands {
+			operands := flattened(e)
+			parts := make([]string, len(operands))
+			for i, o := range operands {
 				s, err := c.condition(o)
 				if err != nil {
 					return "", err

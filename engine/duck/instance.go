@@ -257,7 +257,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 	}
 	in.running.Add(1)
 	r := newRows(ctx, in, conn, n.Columns(), c.streams)
-	if err := r.start(text); err != nil {
+	if err := r.start(text, size(n, c.rows) <= smallResult); err != nil {
 		_ = r.Close()
 		return nil, err
 	}

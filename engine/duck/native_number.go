@@ -121,10 +121,10 @@ func init() {
 	register("int_div", division(false), hugeType, hugeType, hugeType, intType)
 	register("finite", rows(func(in []vector, out *output, i int) {
 		v := at[float64](in[0], i)
-		if math.IsInf(v, 0) || math.IsNaN(v) {
+		if math.IsInf(v, 0) {
 			outOfRange()
 		}
-		set(out, i, v)
+		set(out, i, v) // NaN comes only out of files
 	}), doubleType, doubleType)
 	// digits is a float as decimal text, without exponent, from which a decimal is
 	// rounded as MySQL does.

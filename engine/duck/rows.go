@@ -89,9 +89,16 @@ func (r *Rows) call(f func()) error {
 	return nil
 }
 
-func (r *Rows) start(text string) error {
+// start runs the query until its first rows; a small one to its end.
+func (r *Rows) start(text string, small bool) error {
 	var msg string
 	err := r.call(func() {
+		if small {
+			if duckdb.Query(r.conn, text, &r.res) != duckdb.StateSuccess {
+				msg = duckdb.ResultError(&r.res)
+			}
+			return
+		}
 		if duckdb.Prepare(r.conn, text, &r.stmt) != duckdb.StateSuccess {
 			msg = duckdb.PrepareError(r.stmt)
 			return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ func unwrapped(err error) error {
 	return errors.Unwrap(err)
 }
 
-// numbers is the integers below n, by a recursive query over a table of powers.
+// numbers is n different integers below a thousand millions, in no order.
 func numbers(n int64) plan.Node {
 	var rows [][]plan.Expr
 	for i := int64(0); i < 1000; i++ {
@@ -368,4 +369,66 @@ func TestGuardBarrier(t *testing.T) {
 	if !strings.Contains(text(&plan.Filter{Input: through, Cond: call("gt", ref(through, 0), 0)}), "LIMIT") {
 		t.Error("no barrier for a column that can fail")
 	}
+}
+
+// The order of an ORDER BY must survive projections above it and many threads.
+func TestOrderSurvives(t *testing.T) {
+	in := open(t, Config{Threads: 4})
+	src := numbers(300_000)
+	sorted := &plan.Sort{Input: src, Keys: []plan.SortKey{desc(call("mod", call("mul", ref(src, 0), 7919), 300_007))}}
+	key := func(id plan.ColumnID, n plan.Node) plan.Node {
+		return &plan.Project{Input: n, Items: []plan.Item{item(id, call("mod", call("mul", ref(src, 0), 7919), 300_007))}}
+	}
+	for name, n := range map[string]plan.Node{
+		"project":                key(1, sorted),
+		"project twice":          &plan.Project{Input: key(1, sorted), Items: []plan.Item{item(2, &plan.Ref{ID: 1, Typ: plan.Int64})}},
+		"project of limit":       key(1, &plan.Limit{Input: sorted, Count: 200_000}),
+		"offset":                 key(1, &plan.Limit{Input: sorted, Count: 100_000, Offset: 7}),
+		"window below":           key(1, &plan.Limit{Input: sorted, Count: -1, Offset: 3}),
+		"filter of limited sort": &plan.Filter{Input: key(1, &plan.Limit{Input: sorted, Count: 250_000}), Cond: call("gt", &plan.Ref{ID: 1, Typ: plan.Int64}, 60_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := run(t, in, n, nil)
+			if err != nil {
+				t.Fatal(err, unwrapped(err))
+			}
+			last := 300_007
+			for i, r := range rows {
+				v, err := strconv.Atoi(r)
+				if err != nil || v > last {
+					t.Fatalf("row %d is %s after %d", i, r, last)
+				}
+				last = v
+			}
+			if len(rows) < 100_000 {
+				t.Errorf("only %d rows", len(rows))
+			}
+		})
+	}
+}
+
+func TestLongConditions(t *testing.T) {
+	in := open(t, Config{})
+	n := &plan.Values{Cols: []plan.Column{{ID: 77, Type: plan.Int64}}}
+	for i := range 10 {
+		n.Rows = append(n.Rows, []plan.Expr{lit(i)})
+	}
+	cond := plan.Expr(call("eq", ref(n, 0), 3))
+	for i := range 5000 {
+		cond = call("or", cond, call("eq", ref(n, 0), 1000+i))
+	}
+	want(t, in, &plan.Filter{Input: n, Cond: cond}, nil, "3")
+	deep := plan.Expr(ref(n, 0))
+	for range 3000 {
+		deep = call("add", deep, 1)
+	}
+	_, err := run(t, in, &plan.Project{Input: n, Items: []plan.Item{item(1, deep)}}, nil)
+	if !fault.Is(err, fault.Limit) {
+		t.Errorf("got %v (%v)", err, unwrapped(err))
+	}
+	var list []plan.Expr
+	for i := range 20_000 {
+		list = append(list, lit(i+5))
+	}
+	want(t, in, &plan.Aggregate{Input: &plan.Filter{Input: n, Cond: &plan.In{Operand: ref(n, 0), List: list}}, Aggs: []plan.AggItem{agg(1, "count")}}, nil, "5")
 }

@@ -22,6 +22,10 @@ func (c *compiler) scan(n *plan.Scan) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.rows == nil {
+		c.rows = map[*plan.Scan]int64{}
+	}
+	c.rows[n] = in.Rows
 	var parts []string
 	for _, g := range layouts(in.Files) {
 		s, err := filesText(n, g)
