@@ -173,7 +173,7 @@ func (c *RESTConfig) documents() []document {
 
 func (r *rest) load(ctx context.Context, prev *documents) (*documents, error) {
 	if left := r.wait.Sub(r.now()); left > 0 {
-		return nil, fmt.Errorf("Ranger refused the credentials; the next attempt is in %s", left.Round(time.Second))
+		return nil, fmt.Errorf("the Ranger Admin refused the credentials; the next attempt is in %s", left.Round(time.Second))
 	}
 	known := map[string]int64{}
 	if prev != nil {
@@ -232,11 +232,11 @@ func (r *rest) get(ctx context.Context, d document, version int64) ([]byte, erro
 		var inURL *url.Error
 		if errors.As(err, &inURL) {
 			if inURL.Timeout() {
-				return nil, errors.New("Ranger did not answer in time")
+				return nil, errors.New("the Ranger Admin did not answer in time")
 			}
 			err = inURL.Err
 		}
-		return nil, fmt.Errorf("Ranger cannot be reached: %w", err)
+		return nil, fmt.Errorf("the Ranger Admin cannot be reached: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, r.c.MaxBody+1))
@@ -256,16 +256,16 @@ func (r *rest) get(ctx context.Context, d document, version int64) ([]byte, erro
 		return nil, nil
 	case http.StatusUnauthorized:
 		r.wait = r.now().Add(afterRefusal)
-		return nil, fmt.Errorf("Ranger refused the credentials (401); the next attempt is in %s", afterRefusal)
+		return nil, fmt.Errorf("the Ranger Admin refused the credentials (401); the next attempt is in %s", afterRefusal)
 	case http.StatusForbidden:
-		return nil, errors.New("Ranger does not let this user download (403); name the user in policy.download.auth.users, tag.download.auth.users and userstore.download.auth.users of the service")
+		return nil, errors.New("the Ranger Admin does not let this user download (403); name the user in policy.download.auth.users, tag.download.auth.users and userstore.download.auth.users of the service")
 	case http.StatusNotFound:
 		if strings.Contains(string(body), "RANGER_ERROR_SERVICE_NOT_FOUND") || strings.Contains(string(body), "not found") {
-			return nil, errors.New("Ranger knows no such service (404)")
+			return nil, errors.New("the Ranger Admin knows no such service (404)")
 		}
 		return nil, errors.New("the server has no such address (404); is it a Ranger Admin?")
 	}
-	return nil, fmt.Errorf("Ranger answered %d", resp.StatusCode)
+	return nil, fmt.Errorf("the Ranger Admin answered %d", resp.StatusCode)
 }
 
 // parse reads the bodies of one poll.
