@@ -79,7 +79,11 @@ func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *par
 	if err != nil {
 		return nil, err
 	}
-	return &Bound{Plan: root, IDs: t.ids, Warnings: state.starWarnings(st.AST)}, nil
+	warnings := state.starWarnings(st.AST)
+	if show, ok := st.AST.(*sqlparser.Show); ok && strings.EqualFold(show.Type, "warnings") {
+		warnings = s.warnings // it shows them and leaves them as they are
+	}
+	return &Bound{Plan: root, IDs: t.ids, Warnings: warnings}, nil
 }
 
 // acceptable refuses kinds of statements that are not bound here.

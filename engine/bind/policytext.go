@@ -138,7 +138,7 @@ func (b *Binder) Value(ctx context.Context, s *Session, rel Relations, table *pl
 // alias is the name under which the text's table is bound. The table's own name
 // is used, so that the text may qualify its columns.
 func policyStatement(table *plan.Table, text string) (*parse.SQL, error) {
-	st, rest, err := parse.Parse("SELECT (" + text + "\n) FROM DUAL")
+	st, rest, err := parse.Parse("SELECT (" + text + "\n)")
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func policyStatement(table *plan.Table, text string) (*parse.SQL, error) {
 		return nil, fault.New(fault.Syntax, "the text is not one expression")
 	}
 	sel, ok := sqlStmt.AST.(*sqlparser.Select)
-	if !ok || len(sel.SelectExprs) != 1 || len(sel.From) != 1 || sel.Where != nil || sel.GroupBy != nil || sel.Having != nil || sel.OrderBy != nil || sel.Limit != nil || sel.With != nil || sel.Window != nil {
+	if !ok || len(sel.SelectExprs) != 1 || len(sel.From) != 0 || sel.Where != nil || sel.GroupBy != nil || sel.Having != nil || sel.OrderBy != nil || sel.Limit != nil || sel.With != nil || sel.Window != nil {
 		return nil, fault.New(fault.Syntax, "the text is not one expression")
 	}
 	item, ok := sel.SelectExprs[0].(*sqlparser.AliasedExpr)

@@ -39,9 +39,54 @@ func (provider) AllDatabases(ctx *sql.Context) []sql.Database {
 	}
 	out := make([]sql.Database, len(names))
 	for i, n := range names {
-		out[i] = database(n)
+		out[i] = listed{database(n)}
 	}
 	return out
+}
+
+// listed is a database of a list, for information_schema: its tables show all
+// their columns, and are loaded only when their columns are asked for. A table
+// that cannot be loaded has none.
+type listed struct{ database }
+
+// GetTableInsensitive implements sql.Database.
+func (d listed) GetTableInsensitive(ctx *sql.Context, name string) (sql.Table, bool, error) {
+	return &lazyStub{ctx: ctx, database: d.database, name: name}, true, nil
+}
+
+// lazyStub is a stub that is loaded late. It implements sql.Table.
+type lazyStub struct {
+	ctx      *sql.Context
+	database database
+	name     string
+	loaded   *stub
+}
+
+func (l *lazyStub) stub() *stub {
+	if l.loaded == nil {
+		l.loaded = &stub{name: l.name, relation: &Relation{Table: &plan.Table{}}}
+		st := stateOf(l.ctx)
+		if r, err := st.relation(l.ctx, string(l.database), l.name, plan.AsOf{}); err == nil && r.Table != nil {
+			l.loaded = newStub(r, l.name, &statement{complete: true})
+		}
+	}
+	return l.loaded
+}
+
+func (l *lazyStub) Name() string               { return l.name }
+func (l *lazyStub) String() string             { return l.name }
+func (l *lazyStub) Schema() sql.Schema         { return l.stub().schema }
+func (l *lazyStub) Collation() sql.CollationID { return sql.Collation_Default }
+
+// Comment implements sql.CommentedTable.
+func (l *lazyStub) Comment() string { return l.stub().Comment() }
+
+// Partitions implements sql.Table.
+func (l *lazyStub) Partitions(*sql.Context) (sql.PartitionIter, error) { return nil, errStub }
+
+// PartitionRows implements sql.Table.
+func (l *lazyStub) PartitionRows(*sql.Context, sql.Partition) (sql.RowIter, error) {
+	return nil, errStub
 }
 
 // database is one namespace. It implements sql.ViewDatabase and

@@ -16,6 +16,7 @@ type Session struct {
 	gms       *sql.BaseSession
 	principal identity.Principal
 	warned    atomic.Uint32
+	warnings  []string
 }
 
 // NewSession makes a session. remote is the address of the client, for
@@ -74,6 +75,13 @@ func (s *Session) UserVariable(name string) (plan.Literal, bool) {
 // SetWarnings replaces the warnings of the last statement, which SHOW WARNINGS
 // lists.
 func (s *Session) SetWarnings(texts []string) {
+	s.warnings = texts
+	s.restoreWarnings()
+}
+
+// restoreWarnings drops warnings that are not ours.
+func (s *Session) restoreWarnings() {
+	texts := s.warnings
 	s.gms.ClearWarnings()
 	for _, t := range texts {
 		s.gms.Warn(&sql.Warning{Level: "Warning", Code: 1105, Message: t})

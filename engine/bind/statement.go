@@ -26,6 +26,8 @@ type statement struct {
 	definer   bool
 	functions map[string]Provide
 	relations map[relationKey]relationAnswer
+	// feed holds the rows of the children of a foreign tree.
+	feed []*feed
 	// withheld lists, by name, the withheld columns of the tables that were named.
 	withheld map[string]string // lower-case column -> table
 }

@@ -22,6 +22,7 @@ type translator struct {
 	// under which go-mysql-server's work table knows them.
 	work       []workTable
 	recursions int
+	defined    int
 	// implicit holds the columns that an Aggregate picks from any row of a group
 	// because something above may need them (loose GROUP BY), with their names.
 	implicit map[plan.ColumnID]string
@@ -33,6 +34,11 @@ type workTable struct {
 	id    int
 	cols  []plan.Column
 }
+
+// maxColumns bounds the columns that one translation defines. It is more than
+// half of what the binder's ids can tell apart, and each id is defined where it is
+// made.
+const maxColumns = 60000
 
 // scope maps the column ids of go-mysql-server to columns of the plan, for one
 // query block. A use of a common table expression copies the tree with its ids;
@@ -54,9 +60,15 @@ func (t *translator) push() { t.scope = &scope{parent: t.scope, cols: map[sql.Co
 func (t *translator) pop()  { t.scope = t.scope.parent }
 
 func (t *translator) define(id sql.ColumnId, c plan.Column) {
-	if id != 0 {
-		t.scope.cols[id] = c
+	if id == 0 {
+		return
 	}
+	// The binder counts columns in 16 bits and does not notice when they overflow.
+	t.defined++
+	if id >= firstLeafID || t.defined > maxColumns {
+		refuse(fault.Limit, "the statement handles too many columns (tables, derived tables and expressions together at most %d); name the columns that are needed in place of *", firstLeafID)
+	}
+	t.scope.cols[id] = c
 }
 
 func (t *translator) lookup(id sql.ColumnId) (plan.Column, bool) {
@@ -98,6 +110,7 @@ func (t *translator) try(n sql.Node) (out plan.Node, reason string, err error) {
 		}
 	}()
 	t.push()
+	t.defined = 0
 	out = t.node(n)
 	return out, "", nil
 }

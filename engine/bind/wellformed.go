@@ -17,9 +17,9 @@ func (t *translator) root(n sql.Node, flags *sql.QueryFlags) (plan.Node, error) 
 		return nil, err
 	}
 	if reason == "" {
-		return t.finish(out, n)
+		return t.finish(out)
 	}
-	return nil, fault.New(fault.Unsupported, "%s is not supported; docs/sql.md lists what is", reason)
+	return t.foreign(n, flags, reason)
 }
 
 // whole translates a tree that has to be translated whole.
@@ -31,11 +31,11 @@ func (t *translator) whole(n sql.Node) (plan.Node, error) {
 	if reason != "" {
 		return nil, fault.New(fault.Unsupported, "%s is not supported here; docs/sql.md lists what is", reason)
 	}
-	return t.finish(out, nil)
+	return t.finish(out)
 }
 
 // finish drops what loose grouping did not need and checks the plan.
-func (t *translator) finish(n plan.Node, bound sql.Node) (plan.Node, error) {
+func (t *translator) finish(n plan.Node) (plan.Node, error) {
 	n, err := t.dropImplicit(n)
 	if err != nil {
 		return nil, err
