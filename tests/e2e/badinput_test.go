@@ -337,10 +337,21 @@ func TestBrokenPolicies(t *testing.T) {
 		t.Fatal(before.Text())
 	}
 	status := func() string { return sqetest.Ask(ctx, root, "SHOW POLICY STATUS").Text() }
-	// Policies that cannot be applied are reported to administrators by name.
-	for _, word := range []string{"mask unknown.a", "filter unfiltered", "filter missing"} {
-		if !strings.Contains(status(), word) {
-			t.Errorf("SHOW POLICY STATUS does not report %q: %s", word, status())
+	// A mask that does not exist is reported to administrators by name, to nobody
+	// else; a text that cannot be bound by sqe check, which opens the tables.
+	if !strings.Contains(status(), "mask unknown.a") {
+		t.Errorf("SHOW POLICY STATUS does not report the unknown mask: %s", status())
+	}
+	if a := sqetest.Ask(ctx, pat, "SHOW POLICY STATUS"); strings.Contains(a.Text(), "unknown.a") {
+		t.Errorf("SHOW POLICY STATUS tells everybody about policies: %s", a.Text())
+	}
+	out, err := sqetest.Run("check", "-c", filepath.Join(dir, "sqe.toml"))
+	if err == nil {
+		t.Errorf("sqe check finds nothing wrong: %s", out)
+	}
+	for _, word := range []string{"mask unknown.a", "filter unfiltered", "filter missing", "mask chained.a"} {
+		if !strings.Contains(out, word) {
+			t.Errorf("sqe check does not report %q: %s", word, out)
 		}
 	}
 	good := status()
@@ -389,7 +400,12 @@ func lastError(ctx context.Context, q sqetest.Querier) string {
 // and by serve, and nothing starts.
 func TestBrokenConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	path, _, err := sqetest.Config(dir, "lake", []string{"root"}, nil)
+	err := errors.Join(lab.Build(t.Context(), dir), lab.NewPolicies().Write(filepath.Join(dir, "policies")),
+		os.WriteFile(filepath.Join(dir, "mask.key"), []byte(lab.HashKey), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := sqetest.Config(dir, lab.Catalog, []string{"root"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,12 +420,12 @@ func TestBrokenConfiguration(t *testing.T) {
 	}{
 		{"unknown key", string(good) + "\n[server2]\nx = 1\n", []string{"server2"}},
 		{"two faults", strings.Replace(string(good), "[server]", "[server]\nprot = 3", 1) + "\n[nonsense]\ny = 2\n", []string{"prot", "nonsense"}},
-		{"no TOML", "this is = = no toml", []string{"sqe.toml"}},
+		{"no TOML", "this is = = no toml", []string{"broken.toml"}},
 		{"wrong type", strings.Replace(string(good), "[server]", "[server]\nmax-connections = \"many\"", 1), []string{"max-connections"}},
 		{"no hash", strings.Replace(string(good), "$argon2id", "$nothing", 1), []string{"password-hash"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			broken := filepath.Join(t.TempDir(), "sqe.toml")
+			broken := filepath.Join(dir, "broken.toml")
 			if err := os.WriteFile(broken, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
