@@ -136,8 +136,10 @@ func (b *build) state(o Options) *State {
 	}
 	one := int64(1)
 	d := &documents{
-		tables: &model.ServicePolicies{ServiceName: "data", PolicyVersion: &one, ServiceDef: def(b.typ), Policies: b.data, ServiceConfig: b.config,
-			TagPolicies: &model.TagPolicies{ServiceName: "tag", ServiceDef: def("tag"), Policies: b.tags}},
+		tables: &model.ServicePolicies{
+			ServiceName: "data", PolicyVersion: &one, ServiceDef: def(b.typ), Policies: b.data, ServiceConfig: b.config,
+			TagPolicies: &model.TagPolicies{ServiceName: "tag", ServiceDef: def("tag"), Policies: b.tags},
+		},
 		objects: &model.ServicePolicies{ServiceName: "polaris", PolicyVersion: &one, ServiceDef: def("polaris"), Policies: b.objects},
 		roles:   &model.Roles{RoleVersion: &one, RangerRoles: b.roles}, users: b.users, fingerprint: "1",
 	}

@@ -315,7 +315,9 @@ func TestStartWithoutState(t *testing.T) {
 
 func TestFolderConfig(t *testing.T) {
 	for _, c := range []FolderConfig{
-		{}, {Name: "x", Dir: "y"}, {Name: "x", Dir: "y", DataService: "../z"},
+		{},
+		{Name: "x", Dir: "y"},
+		{Name: "x", Dir: "y", DataService: "../z"},
 		{Name: "x", Dir: "y", DataService: "hive", Options: Options{MaskPrecedence: "neither"}},
 	} {
 		if _, err := OpenFolder(c); !fault.Is(err, fault.Config) {

@@ -4,10 +4,7 @@ import "slices"
 
 // index finds the policies whose resource may match a request: a tree over the
 // leading elements of a hierarchy whose values are plain names.
-type index struct {
-	root  node
-	order []string // elements by level, first of every hierarchy
-}
+type index struct{ root node }
 
 type node struct {
 	here []*indexed
