@@ -2,6 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -68,6 +71,11 @@ func Types(args []Expr) []arrow.DataType {
 func Lookup(name string) (*Function, bool) {
 	f, ok := catalogue[name]
 	return f, ok
+}
+
+// Functions lists the catalogue by name.
+func Functions() []*Function {
+	return slices.SortedFunc(maps.Values(catalogue), func(a, b *Function) int { return strings.Compare(a.Name, b.Name) })
 }
 
 var catalogue = map[string]*Function{}

@@ -99,7 +99,7 @@ func filesText(n *plan.Scan, files []scan.File) (string, error) {
 	if len(columns) != len(n.Cols) {
 		return "", internal("a file has %d columns for %d of the scan", len(columns), len(n.Cols))
 	}
-	if err := distinctNames(n.Table, columns); err != nil {
+	if err := distinctNames(columns); err != nil {
 		return "", err
 	}
 	items := make([]string, 0, len(columns)+1)
@@ -157,7 +157,7 @@ func fileColumn(col scan.FileColumn, t arrow.DataType) (string, error) {
 	if col.Type != nil && isBinary(col.Type) && plan.IsString(t) {
 		return native("utf8_text", name), nil
 	}
-	if isZonedNanos(t) {
+	if hasZonedNanos(t) {
 		return "", fault.New(fault.Unsupported, "the column %s has the type timestamptz_ns, which cannot be read from data files yet", col.Name)
 	}
 	// Without effect where the file already has the type.
@@ -184,19 +184,11 @@ func exactPath(path string) (string, error) {
 
 // distinctNames refuses columns that DuckDB would confuse: it ignores the case
 // of names, so that of two columns "a" and "A" it would read the first for both.
-func distinctNames(t *plan.Table, columns []scan.FileColumn) error {
+// engine/scan, which knows every column of a file, streams such files.
+func distinctNames(columns []scan.FileColumn) error {
 	inFile := map[string]string{}
 	for _, col := range columns {
 		if err := distinctName(inFile, col.Name); err != nil {
-			return err
-		}
-	}
-	if t == nil {
-		return nil
-	}
-	inTable := map[string]string{}
-	for _, f := range t.Fields {
-		if err := distinctName(inTable, f.Name); err != nil {
 			return err
 		}
 	}

@@ -210,6 +210,20 @@ func isZonedNanos(t arrow.DataType) bool {
 	return ok && ts.Unit == arrow.Nanosecond && ts.TimeZone != ""
 }
 
+// hasZonedNanos reports whether t is or holds an instant with nanoseconds, which
+// DuckDB would cut to microseconds.
+func hasZonedNanos(t arrow.DataType) bool {
+	switch t := t.(type) {
+	case *arrow.StructType:
+		return slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return hasZonedNanos(f.Type) })
+	case *arrow.MapType:
+		return hasZonedNanos(t.KeyType()) || hasZonedNanos(t.ItemType())
+	case arrow.ListLikeType:
+		return hasZonedNanos(t.Elem())
+	}
+	return isZonedNanos(t)
+}
+
 // sameLayout reports whether two types have the same values in the same layout.
 func sameLayout(a, b arrow.DataType) bool {
 	if a.ID() != b.ID() {
@@ -246,6 +260,9 @@ func logicalType(t arrow.DataType) (duckdb.LogicalType, error) {
 	simple := func(id duckdb.Type) (duckdb.LogicalType, error) { return duckdb.CreateLogicalType(id), nil }
 	if plan.IsUUID(t) {
 		return simple(duckdb.TypeUUID)
+	}
+	if plan.IsNested(t) && hasZonedNanos(t) {
+		return duckdb.LogicalType{}, fault.New(fault.Unsupported, "a timestamptz_ns inside a nested column cannot be read")
 	}
 	switch t := t.(type) {
 	case *arrow.BooleanType:
@@ -300,9 +317,6 @@ func logicalType(t arrow.DataType) (duckdb.LogicalType, error) {
 			}
 		}()
 		for _, f := range t.Fields() {
-			if isZonedNanos(f.Type) {
-				return duckdb.LogicalType{}, fault.New(fault.Unsupported, "a timestamptz_ns inside a struct cannot be read from this table")
-			}
 			lt, err := logicalType(f.Type)
 			if err != nil {
 				return lt, err

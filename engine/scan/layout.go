@@ -228,20 +228,33 @@ func missingValue(c plan.ScanColumn, t *plan.Table, h *catalog.Handle, f *dataFi
 // readable reports whether an executor can read the column of a file itself, with
 // at most a widening cast of a number.
 func readable(c FileColumn, want arrow.DataType) bool {
-	if c.Nested {
+	if c.Nested || isZonedNanos(want) {
+		// DuckDB would read an instant with nanoseconds as one with microseconds.
 		return false
 	}
 	if c.Name == "" || plan.IsNested(want) || arrow.TypeEqual(c.Type, want) {
 		return true
 	}
-	switch have := c.Type.(type) {
+	return widens(c.Type, want)
+}
+
+// isZonedNanos reports whether t is Iceberg's timestamptz_ns.
+func isZonedNanos(t arrow.DataType) bool {
+	ts, ok := t.(*arrow.TimestampType)
+	return ok && ts.Unit == arrow.Nanosecond && ts.TimeZone != ""
+}
+
+// widens reports whether want holds every number of type from (Iceberg's schema
+// evolution).
+func widens(from, want arrow.DataType) bool {
+	switch from := from.(type) {
 	case *arrow.Int32Type:
 		return want.ID() == arrow.INT64
 	case *arrow.Float32Type:
 		return want.ID() == arrow.FLOAT64
 	case *arrow.Decimal128Type:
 		w, ok := want.(*arrow.Decimal128Type)
-		return ok && w.Scale == have.Scale && w.Precision >= have.Precision
+		return ok && w.Scale == from.Scale && w.Precision >= from.Precision
 	}
 	return false
 }
