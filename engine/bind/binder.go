@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
-	_ "github.com/dolthub/go-mysql-server/sql/variables" // the system variables
+	"github.com/dolthub/go-mysql-server/sql/variables"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"sqe/engine/parse"
@@ -33,8 +34,12 @@ type Binder struct {
 	analyzer *analyzer.Analyzer
 }
 
+// statusVariables are one registry of the process.
+var statusVariables sync.Once
+
 // New makes a Binder.
 func New(o Options) *Binder {
+	statusVariables.Do(variables.InitStatusVariables)
 	return &Binder{options: o, analyzer: analyzer.NewBuilder(provider{}).Build()}
 }
 

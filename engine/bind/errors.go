@@ -49,6 +49,10 @@ func (st *statement) fault(err error, ast sqlparser.SQLNode) error {
 	if errors.As(err, &f) {
 		return f
 	}
+	var u untranslatable
+	if errors.As(err, &u) {
+		return fault.New(fault.Unsupported, "%s is not supported here; docs/sql.md lists what is", u.reason)
+	}
 	is := func(kinds ...*gmserrors.Kind) bool {
 		for _, k := range kinds {
 			if k.Is(err) {

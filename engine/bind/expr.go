@@ -26,6 +26,9 @@ func (t *translator) bare(e sql.Expression) plan.Expr {
 	case *expression.GetField:
 		c, ok := t.lookup(e.Id())
 		if !ok {
+			if name, withheld := t.withheld[e.Id()]; withheld {
+				refuse(fault.Withheld, "column '%s' is withheld: a policy masks it in a way that cannot be applied; leave it out", name)
+			}
 			cannot("a column that its input does not have")
 		}
 		return reference(c)

@@ -212,12 +212,18 @@ func init() {
 		"if": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
 			return t.choice(t.condition(args[0]), t.expr(args[1]), t.expr(args[2]))
 		},
-		"ifnull": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.common("coalesce", args) },
+		"ifnull": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
+			return t.common("coalesce", args)
+		},
 		"coalesce": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
 			return t.common("coalesce", args)
 		},
-		"greatest": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.extreme("greatest", args) },
-		"least":    func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.extreme("least", args) },
+		"greatest": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
+			return t.extreme("greatest", args)
+		},
+		"least": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
+			return t.extreme("least", args)
+		},
 		"isnull": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
 			return t.call("is_null", t.expr(args[0]))
 		},
@@ -264,8 +270,10 @@ func init() {
 		"field": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
 			return t.call("field", t.arguments("s*", "field", args)...)
 		},
-		"round":    func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.round("round", args) },
-		"truncate": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.round("truncate", args) },
+		"round": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.round("round", args) },
+		"truncate": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
+			return t.round("truncate", args)
+		},
 		"mod": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
 			return t.expr(expression.NewMod(args[0], args[1]))
 		},
@@ -289,10 +297,14 @@ func init() {
 		"timestamp": func(t *translator, e sql.Expression, args []sql.Expression) plan.Expr {
 			return special["datetime"](t, e, args)
 		},
-		"extract":    (*translator).extract,
-		"week":       func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.week("week", args) },
-		"yearweek":   func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.week("yearweek", args) },
-		"weekofyear": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.call("week", t.temporal(t.expr(args[0]), "weekofyear"), integer(3)) },
+		"extract": (*translator).extract,
+		"week":    func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr { return t.week("week", args) },
+		"yearweek": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
+			return t.week("yearweek", args)
+		},
+		"weekofyear": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
+			return t.call("week", t.temporal(t.expr(args[0]), "weekofyear"), integer(3))
+		},
 		"date_format": func(t *translator, _ sql.Expression, args []sql.Expression) plan.Expr {
 			format, ok := t.expr(args[1]).(*plan.Literal)
 			if !ok || !plan.IsString(format.Typ) {

@@ -138,7 +138,7 @@ func (b *Binder) Value(ctx context.Context, s *Session, rel Relations, table *pl
 // alias is the name under which the text's table is bound. The table's own name
 // is used, so that the text may qualify its columns.
 func policyStatement(table *plan.Table, text string) (*parse.SQL, error) {
-	st, rest, err := parse.Parse("SELECT (" + text + "\n)")
+	st, rest, err := parse.Parse("SELECT " + text + "\n")
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,11 @@ type provider struct{}
 
 // Database implements sql.DatabaseProvider. It makes no look-up: whether there is
 // such a database shows when something in it is asked for.
-func (provider) Database(_ *sql.Context, name string) (sql.Database, error) {
+func (p provider) Database(ctx *sql.Context, name string) (sql.Database, error) {
+	// SHOW DATABASES lists this one wherever a provider knows it.
+	if strings.EqualFold(name, "mysql") && !p.HasDatabase(ctx, name) {
+		return nil, sql.ErrDatabaseNotFound.New(name)
+	}
 	return database(name), nil
 }
 
@@ -163,10 +167,13 @@ func (d database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefi
 }
 
 func viewDefinition(name string, r *Relation) sql.ViewDefinition {
-	return sql.ViewDefinition{
-		Name: name, TextDefinition: r.View.SQL,
-		CreateViewStatement: "CREATE VIEW `" + strings.ReplaceAll(name, "`", "``") + "` AS " + r.View.SQL,
+	create := "CREATE VIEW `" + strings.ReplaceAll(name, "`", "``") + "` AS " + r.View.SQL
+	if st, rest, err := parse.Parse(create); err == nil && rest == "" {
+		if folded, ok := st.(*parse.SQL); ok {
+			create = folded.Text // for those who parse it without us
+		}
 	}
+	return sql.ViewDefinition{Name: name, TextDefinition: r.View.SQL, CreateViewStatement: create}
 }
 
 // AllViews implements sql.ViewDatabase.

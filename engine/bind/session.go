@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
 	"sqe/identity"
 	"sqe/plan"
@@ -40,6 +41,10 @@ func (b *Binder) NewSession(id uint32, p identity.Principal, remote string) *Ses
 		_ = s.gms.InitSessionVariable(ctx, name, value)
 	}
 	s.gms.SetCurrentDatabase(b.options.DefaultDatabase)
+	// Relations shows no view that may not be seen, so its text may be shown.
+	privileges := mysql_db.NewPrivilegeSet()
+	privileges.AddGlobalStatic(sql.PrivilegeType_ShowView)
+	s.gms.SetPrivilegeSet(privileges, 1)
 	return s
 }
 

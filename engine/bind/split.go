@@ -438,7 +438,11 @@ func (s *splitter) leaf(p plan.Node, gms []sql.ColumnId, names sql.Schema) sql.N
 		i := position[id]
 		typ := gmsType(cols[i].Type)
 		s.retyped[id] = typ
-		t.schema = append(t.schema, &sql.Column{Name: names[i].Name, Source: names[i].Source, DatabaseSource: names[i].DatabaseSource, Type: typ, Nullable: true})
+		source := names[i].Source
+		if source == "" {
+			source = t.Name() // the library refuses tables with columns of no table
+		}
+		t.schema = append(t.schema, &sql.Column{Name: names[i].Name, Source: source, DatabaseSource: names[i].DatabaseSource, Type: typ, Nullable: true})
 		t.columns = append(t.columns, i)
 		set.Add(id)
 	}

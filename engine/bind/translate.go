@@ -23,6 +23,7 @@ type translator struct {
 	work       []workTable
 	recursions int
 	defined    int
+	withheld   map[sql.ColumnId]string // columns that may be listed and not read
 	// implicit holds the columns that an Aggregate picks from any row of a group
 	// because something above may need them (loose GROUP BY), with their names.
 	implicit map[plan.ColumnID]string
@@ -213,7 +214,16 @@ func (t *translator) table(n *gmsplan.ResolvedTable) plan.Node {
 	}
 	out, cols := t.scan(s)
 	for i, id := range ids(n.Columns()) {
-		t.define(id, cols[i])
+		if f := s.fields[i]; s.relation.Withheld[f.ID] {
+			// SHOW lists it; nothing may read it.
+			if t.withheld == nil {
+				t.withheld = map[sql.ColumnId]string{}
+			}
+			t.withheld[id] = f.Name
+			continue
+		}
+		t.define(id, cols[0])
+		cols = cols[1:]
 	}
 	return out
 }
@@ -223,6 +233,9 @@ func (t *translator) scan(s *stub) (plan.Node, []plan.Column) {
 	scan := &plan.Scan{Table: s.relation.Table, Definer: t.state.definer}
 	nested := false
 	for _, f := range s.fields {
+		if s.relation.Withheld[f.ID] {
+			continue
+		}
 		scan.Cols = append(scan.Cols, plan.ScanColumn{
 			Column:  plan.Column{ID: t.ids.New(), Name: f.Name, Type: f.Type, Nullable: !f.Required},
 			FieldID: f.ID,
