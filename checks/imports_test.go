@@ -79,8 +79,8 @@ var fences = []struct {
 	only    string
 	because string
 }{
-	{"github.com/dolthub/go-mysql-server", "engine/bind server", "its row executor reads whatever table it is given: only governed rows may reach it"},
-	{"github.com/dolthub/vitess", "engine/bind engine/parse server", "MySQL's grammar and protocol end at the edge; inside there is the plan"},
+	{"github.com/dolthub/go-mysql-server", "engine/bind", "its row executor reads whatever table it is given: only governed rows may reach it"},
+	{"github.com/dolthub/vitess", "engine/bind engine/parse", "MySQL's grammar ends at the edge; inside there is the plan"},
 	{"github.com/duckdb/duckdb-go", "engine/duck tests/tpch", "only text of our compiler may reach DuckDB, in an instance that is locked down"},
 	{"github.com/duckdb/duckdb-go-bindings", "engine/duck", "as duckdb-go"},
 	{"github.com/apache/iceberg-go", "catalog engine/scan engine/write demo tests", "raw files are planned in one place, under a guard"},

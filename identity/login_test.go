@@ -280,8 +280,19 @@ func TestHashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, replace := range [][2]string{
-		{"argon2id", "argon2i"}, {"v=19", "v=16"}, {"m=8192", "m=8191"}, {"m=8192", "m=99999999"}, {"t=1", "t=0"}, {"t=1", "t=99"}, {"p=1", "p=0"},
-		{"p=1", "p=1,x=2"}, {"m=8192,t=1,p=1", "t=1,m=8192,p=1"}, {"$", ""}, {h.String(), ""}, {"c2FsdCBvZiBhIHRlc3QgIA", "c2E"}, {"c2FsdCBvZiBhIHRlc3QgIA", "!"},
+		{"argon2id", "argon2i"},
+		{"v=19", "v=16"},
+		{"m=8192", "m=8191"},
+		{"m=8192", "m=99999999"},
+		{"t=1", "t=0"},
+		{"t=1", "t=99"},
+		{"p=1", "p=0"},
+		{"p=1", "p=1,x=2"},
+		{"m=8192,t=1,p=1", "t=1,m=8192,p=1"},
+		{"$", ""},
+		{h.String(), ""},
+		{"c2FsdCBvZiBhIHRlc3QgIA", "c2E"},
+		{"c2FsdCBvZiBhIHRlc3QgIA", "!"},
 	} {
 		bad := strings.Replace(good, replace[0], replace[1], 1)
 		err := CheckHash(bad)

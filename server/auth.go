@@ -22,6 +22,10 @@ import (
 // server hold. A bearer token of 60,000 bytes fits.
 const maxHandshakePacket = 128 << 10
 
+// maxName bounds the names that a client sends before it is authenticated, in
+// bytes: they get into the log, the audit log and the limit of failed logins.
+const maxName = 256
+
 // errRefused ends a connection whose client was told the reason.
 var errRefused = errors.New("refused")
 
@@ -123,6 +127,9 @@ func (c *conn) response() (wire.Response, error) {
 			}
 			if r.Capabilities&wire.ClientPluginAuth == 0 {
 				return r, c.refuse(errOldClient)
+			}
+			if len(r.User) > maxName || len(r.Database) > maxName {
+				return r, c.refuse(errBadHandshake)
 			}
 			return r, nil
 		}

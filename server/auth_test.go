@@ -251,6 +251,12 @@ func TestBadHandshakes(t *testing.T) {
 	if p := r.read(); failure(p) != 1251 {
 		t.Errorf("%q", p)
 	}
+	for _, n := range []int{maxName, maxName + 1} {
+		err := s.db(func(c *mysql.Config) { c.User = strings.Repeat("u", n) }).Ping()
+		if want := map[bool]uint16{true: 1045, false: 1043}[n == maxName]; number(err) != want {
+			t.Errorf("a name of %d bytes: %v", n, err)
+		}
+	}
 	if s.engine.open.Load() != 0 {
 		t.Error("a session was opened")
 	}

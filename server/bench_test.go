@@ -22,9 +22,14 @@ import (
 // The shape of l_orderkey, l_partkey, l_quantity, l_extendedprice, l_returnflag,
 // l_shipdate, l_shipmode, l_comment.
 var benchColumns = []plan.Column{
-	{Name: "orderkey", Type: plan.Int64}, {Name: "partkey", Type: plan.Int64}, {Name: "quantity", Type: plan.Decimal(15, 2)},
-	{Name: "price", Type: plan.Decimal(15, 2)}, {Name: "discount", Type: plan.Float64}, {Name: "shipdate", Type: plan.Date},
-	{Name: "shipmode", Type: plan.String}, {Name: "comment", Type: plan.String},
+	{Name: "orderkey", Type: plan.Int64},
+	{Name: "partkey", Type: plan.Int64},
+	{Name: "quantity", Type: plan.Decimal(15, 2)},
+	{Name: "price", Type: plan.Decimal(15, 2)},
+	{Name: "discount", Type: plan.Float64},
+	{Name: "shipdate", Type: plan.Date},
+	{Name: "shipmode", Type: plan.String},
+	{Name: "comment", Type: plan.String},
 }
 
 const batchRows = 2048
@@ -138,6 +143,19 @@ func count(b testing.TB, db *sql.DB, text string, binary bool, want int) {
 type discard struct{ net.Conn }
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkSelectOne is the time of a statement that does nothing, through the
+// protocol with TLS.
+func BenchmarkSelectOne(b *testing.B) {
+	s := start(b, nil)
+	db := s.db(nil)
+	for b.Loop() {
+		var one string
+		if err := db.QueryRow("select 1").Scan(&one); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
 
 // BenchmarkEncode measures the encoder alone.
 func BenchmarkEncode(b *testing.B) {

@@ -290,10 +290,21 @@ func state(err error) string {
 // One row of every type.
 
 var typedColumns = []plan.Column{
-	{Name: "b", Type: plan.Bool}, {Name: "i", Type: plan.Int32}, {Name: "l", Type: plan.Int64, Nullable: true}, {Name: "u", Type: plan.Uint64},
-	{Name: "f", Type: plan.Float32}, {Name: "d", Type: plan.Float64}, {Name: "dec", Type: plan.Decimal(10, 2)}, {Name: "date", Type: plan.Date},
-	{Name: "time", Type: plan.Time}, {Name: "ts", Type: plan.Timestamp}, {Name: "s", Type: plan.String}, {Name: "bin", Type: plan.Binary},
-	{Name: "uuid", Type: plan.UUID}, {Name: "json", Type: plan.JSON}, {Name: "n", Type: plan.Null, Nullable: true},
+	{Name: "b", Type: plan.Bool},
+	{Name: "i", Type: plan.Int32},
+	{Name: "l", Type: plan.Int64, Nullable: true},
+	{Name: "u", Type: plan.Uint64},
+	{Name: "f", Type: plan.Float32},
+	{Name: "d", Type: plan.Float64},
+	{Name: "dec", Type: plan.Decimal(10, 2)},
+	{Name: "date", Type: plan.Date},
+	{Name: "time", Type: plan.Time},
+	{Name: "ts", Type: plan.Timestamp},
+	{Name: "s", Type: plan.String},
+	{Name: "bin", Type: plan.Binary},
+	{Name: "uuid", Type: plan.UUID},
+	{Name: "json", Type: plan.JSON},
+	{Name: "n", Type: plan.Null, Nullable: true},
 }
 
 func typedBatch() arrow.RecordBatch {

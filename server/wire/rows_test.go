@@ -112,41 +112,74 @@ func cases() []caseOf {
 	}
 	lent := func(s string) string { return hex.EncodeToString(append([]byte{byte(len(s))}, s...)) }
 	return []caseOf{
-		{"bool", plan.Bool, build(plan.Bool, func(b array.Builder) {
-			b.(*array.BooleanBuilder).AppendValues([]bool{true, false}, nil)
-			b.AppendNull()
-		}),
-			[]string{"1", "0", "NULL"}, []string{"01", "00", "null"}},
-		{"bool as int8", plan.Bool, build(plan.Int8, func(b array.Builder) { b.(*array.Int8Builder).AppendValues([]int8{1, 0}, nil) }),
-			[]string{"1", "0"}, []string{"01", "00"}},
-		{"int32", plan.Int32, build(plan.Int32, func(b array.Builder) {
-			b.(*array.Int32Builder).AppendValues([]int32{math.MinInt32, -1, math.MaxInt32}, nil)
-		}),
-			[]string{"-2147483648", "-1", "2147483647"}, []string{"00000080", "ffffffff", "ffffff7f"}},
-		{"int32 as int64", plan.Int32, build(plan.Int64, func(b array.Builder) {
-			b.(*array.Int64Builder).AppendValues([]int64{math.MinInt32, math.MaxInt32}, nil)
-		}),
-			[]string{"-2147483648", "2147483647"}, []string{"00000080", "ffffff7f"}},
-		{"int64 as int32", plan.Int64, build(plan.Int32, func(b array.Builder) { b.(*array.Int32Builder).AppendValues([]int32{-2, 7}, nil) }),
-			[]string{"-2", "7"}, []string{"feffffffffffffff", "0700000000000000"}},
-		{"int64", plan.Int64, build(plan.Int64, func(b array.Builder) {
-			b.(*array.Int64Builder).AppendValues([]int64{math.MinInt64, math.MaxInt64}, nil)
-		}),
-			[]string{"-9223372036854775808", "9223372036854775807"}, []string{"0000000000000080", "ffffffffffffff7f"}},
-		{"uint64", plan.Uint64, build(plan.Uint64, func(b array.Builder) { b.(*array.Uint64Builder).AppendValues([]uint64{0, math.MaxUint64}, nil) }),
-			[]string{"0", "18446744073709551615"}, []string{"0000000000000000", "ffffffffffffffff"}},
+		{
+			"bool", plan.Bool, build(plan.Bool, func(b array.Builder) {
+				b.(*array.BooleanBuilder).AppendValues([]bool{true, false}, nil)
+				b.AppendNull()
+			}),
+			[]string{"1", "0", "NULL"},
+			[]string{"01", "00", "null"},
+		},
+		{
+			"bool as int8", plan.Bool, build(plan.Int8, func(b array.Builder) { b.(*array.Int8Builder).AppendValues([]int8{1, 0}, nil) }),
+			[]string{"1", "0"},
+			[]string{"01", "00"},
+		},
+		{
+			"int32", plan.Int32, build(plan.Int32, func(b array.Builder) {
+				b.(*array.Int32Builder).AppendValues([]int32{math.MinInt32, -1, math.MaxInt32}, nil)
+			}),
+			[]string{"-2147483648", "-1", "2147483647"},
+			[]string{"00000080", "ffffffff", "ffffff7f"},
+		},
+		{
+			"int32 as int64", plan.Int32, build(plan.Int64, func(b array.Builder) {
+				b.(*array.Int64Builder).AppendValues([]int64{math.MinInt32, math.MaxInt32}, nil)
+			}),
+			[]string{"-2147483648", "2147483647"},
+			[]string{"00000080", "ffffff7f"},
+		},
+		{
+			"int64 as int32", plan.Int64, build(plan.Int32, func(b array.Builder) { b.(*array.Int32Builder).AppendValues([]int32{-2, 7}, nil) }),
+			[]string{"-2", "7"},
+			[]string{"feffffffffffffff", "0700000000000000"},
+		},
+		{
+			"int64", plan.Int64, build(plan.Int64, func(b array.Builder) {
+				b.(*array.Int64Builder).AppendValues([]int64{math.MinInt64, math.MaxInt64}, nil)
+			}),
+			[]string{"-9223372036854775808", "9223372036854775807"},
+			[]string{"0000000000000080", "ffffffffffffff7f"},
+		},
+		{
+			"uint64", plan.Uint64, build(plan.Uint64, func(b array.Builder) { b.(*array.Uint64Builder).AppendValues([]uint64{0, math.MaxUint64}, nil) }),
+			[]string{"0", "18446744073709551615"},
+			[]string{"0000000000000000", "ffffffffffffffff"},
+		},
 		// The texts are what MySQL 8.0 prints.
-		{"double", plan.Float64, f64(0, 1, -1.5, 0.1, 1e14, 999999999999999, 1e15, 1.5e300, 1e-5, 1e-15, 1e-16, -2.5e-200, 1234567890123456789, nan, inf, math.SmallestNonzeroFloat64),
-			[]string{"0", "1", "-1.5", "0.1", "100000000000000", "999999999999999", "1e15", "1.5e300", "0.00001", "0.000000000000001", "1e-16", "-2.5e-200", "1.2345678901234568e18", "NULL", "NULL", "5e-324"}, nil},
+		{
+			"double", plan.Float64, f64(0, 1, -1.5, 0.1, 1e14, 999999999999999, 1e15, 1.5e300, 1e-5, 1e-15, 1e-16, -2.5e-200, 1234567890123456789, nan, inf, math.SmallestNonzeroFloat64),
+			[]string{"0", "1", "-1.5", "0.1", "100000000000000", "999999999999999", "1e15", "1.5e300", "0.00001", "0.000000000000001", "1e-16", "-2.5e-200", "1.2345678901234568e18", "NULL", "NULL", "5e-324"},
+			nil,
+		},
 		{"double binary", plan.Float64, f64(1, nan), []string{"1", "NULL"}, []string{"000000000000f03f", "null"}},
-		{"float", plan.Float32, build(plan.Float32, func(b array.Builder) {
-			b.(*array.Float32Builder).AppendValues([]float32{0.1, 16777216, 3.4028235e38}, nil)
-		}),
-			[]string{"0.1", "16777216", "3.4028235e38"}, []string{"cdcccc3d", "0000804b", "ffff7f7f"}},
-		{"double as float", plan.Float64, build(plan.Float32, func(b array.Builder) { b.(*array.Float32Builder).AppendValues([]float32{0.5}, nil) }),
-			[]string{"0.5"}, []string{"000000000000e03f"}},
-		{"decimal", plan.Decimal(38, 3), build(plan.Decimal(38, 3), decimals128("0", "1", "-1", "12345", "-999999", "99999999999999999999999999999999999999", "-99999999999999999999999999999999999999", "9223372036854775808", "-9223372036854775808")),
-			[]string{"0.000", "0.001", "-0.001", "12.345", "-999.999", "99999999999999999999999999999999999.999", "-99999999999999999999999999999999999.999", "9223372036854775.808", "-9223372036854775.808"}, nil},
+		{
+			"float", plan.Float32, build(plan.Float32, func(b array.Builder) {
+				b.(*array.Float32Builder).AppendValues([]float32{0.1, 16777216, 3.4028235e38}, nil)
+			}),
+			[]string{"0.1", "16777216", "3.4028235e38"},
+			[]string{"cdcccc3d", "0000804b", "ffff7f7f"},
+		},
+		{
+			"double as float", plan.Float64, build(plan.Float32, func(b array.Builder) { b.(*array.Float32Builder).AppendValues([]float32{0.5}, nil) }),
+			[]string{"0.5"},
+			[]string{"000000000000e03f"},
+		},
+		{
+			"decimal", plan.Decimal(38, 3), build(plan.Decimal(38, 3), decimals128("0", "1", "-1", "12345", "-999999", "99999999999999999999999999999999999999", "-99999999999999999999999999999999999999", "9223372036854775808", "-9223372036854775808")),
+			[]string{"0.000", "0.001", "-0.001", "12.345", "-999.999", "99999999999999999999999999999999999.999", "-99999999999999999999999999999999999.999", "9223372036854775.808", "-9223372036854775.808"},
+			nil,
+		},
 		{"decimal binary", plan.Decimal(5, 0), build(plan.Decimal(5, 0), decimals128("-42")), []string{"-42"}, []string{lent("-42")}},
 		{"decimal256", plan.Decimal(38, 2), build(&arrow.Decimal256Type{Precision: 60, Scale: 2}, func(b array.Builder) {
 			n, _ := new(big.Int).SetString("-123456789012345678901234567890123456789012345678901234567890", 10)
@@ -158,16 +191,21 @@ func cases() []caseOf {
 		{"date", plan.Date, build(plan.Date, func(b array.Builder) {
 			b.(*array.Date32Builder).AppendValues([]arrow.Date32{0, -1, 19_782, -719_528, 2_932_896}, nil)
 		}), []string{"1970-01-01", "1969-12-31", "2024-02-29", "0000-01-01", "9999-12-31"}, []string{"04b2070101", "04b1070c1f", "04e807021d", "0400000101", "040f270c1f"}},
-		{"timestamp", plan.Timestamp, micros(plan.Timestamp, 0, -1, 1_700_000_000_000_000, 1_700_000_000_123_456, 253_402_300_799_999_999),
+		{
+			"timestamp", plan.Timestamp, micros(plan.Timestamp, 0, -1, 1_700_000_000_000_000, 1_700_000_000_123_456, 253_402_300_799_999_999),
 			[]string{"1970-01-01 00:00:00.000000", "1969-12-31 23:59:59.999999", "2023-11-14 22:13:20.000000", "2023-11-14 22:13:20.123456", "9999-12-31 23:59:59.999999"},
-			[]string{"04b2070101", "0bb1070c1f173b3b3f420f00", "07e7070b0e160d14", "0be7070b0e160d1440e20100", "0b0f270c1f173b3b3f420f00"}},
+			[]string{"04b2070101", "0bb1070c1f173b3b3f420f00", "07e7070b0e160d14", "0be7070b0e160d1440e20100", "0b0f270c1f173b3b3f420f00"},
+		},
 		{"timestamptz", plan.TimestampTZ, micros(plan.TimestampTZ, 1_700_000_000_000_000), []string{"2023-11-14 22:13:20.000000"}, nil},
 		{"timestamp ns", plan.TimestampNS, micros(plan.TimestampNS, 1_999, -1), []string{"1970-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999"}, nil},
 		{"timestamp s", plan.Timestamp, micros(&arrow.TimestampType{Unit: arrow.Second}, 1), []string{"1970-01-01 00:00:01.000000"}, nil},
-		{"time", plan.Time, build(plan.Time, func(b array.Builder) {
-			b.(*array.Time64Builder).AppendValues([]arrow.Time64{0, 86_399_999_999, -3_600_000_000, 100 * 3600 * 1_000_000}, nil)
-		}), []string{"00:00:00.000000", "23:59:59.999999", "-01:00:00.000000", "100:00:00.000000"},
-			[]string{"00", "0c0000000000173b3b3f420f00", "080100000000010000", "080004000000040000"}},
+		{
+			"time", plan.Time, build(plan.Time, func(b array.Builder) {
+				b.(*array.Time64Builder).AppendValues([]arrow.Time64{0, 86_399_999_999, -3_600_000_000, 100 * 3600 * 1_000_000}, nil)
+			}),
+			[]string{"00:00:00.000000", "23:59:59.999999", "-01:00:00.000000", "100:00:00.000000"},
+			[]string{"00", "0c0000000000173b3b3f420f00", "080100000000010000", "080004000000040000"},
+		},
 		{"string", plan.String, build(plan.String, func(b array.Builder) {
 			b.(*array.StringBuilder).AppendValues([]string{"", "é", strings.Repeat("x", 300)}, nil)
 		}), []string{"", "é", strings.Repeat("x", 300)}, []string{"00", "02c3a9", "fc2c01" + strings.Repeat("78", 300)}},
