@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"sqe/audit"
 	"sqe/catalog"
@@ -31,7 +34,7 @@ type Options struct {
 	// StatementTimeout ends a statement; 0: never.
 	StatementTimeout time.Duration
 	// RowLimit bounds what the row executor is fed and yields.
-	RowLimit struct{ Rows, Bytes int64 }
+	RowLimit bind.Limits
 	Version  string
 	Observer Observer
 	Log      *slog.Logger
@@ -53,7 +56,7 @@ type Engine struct {
 	masks     masks.Options
 	audit     audit.Sink
 	timeout   time.Duration
-	rowLimit  struct{ Rows, Bytes int64 }
+	rowLimit  bind.Limits
 	observer  Observer
 	log       *slog.Logger
 	memo      *memo
@@ -137,27 +140,53 @@ func (st *statement) run(ctx context.Context, n plan.Node) (Rows, error) {
 	if f.Reason != "" {
 		st.engine.observer.Foreign(f.Reason)
 	}
-	children := make([]Rows, 0, len(f.Children))
-	closeAll := func() {
-		for _, c := range children {
-			_ = c.Close()
-		}
+	children := make([]bind.Rows, len(f.Children))
+	for i, c := range f.Children {
+		children[i] = &lazyRows{open: func() (Rows, error) { return st.engine.duck.Run(ctx, c, inputs) }}
 	}
-	for _, c := range f.Children {
-		rows, err := st.engine.duck.Run(ctx, c, inputs)
+	return st.engine.binder.RunForeign(ctx, st.session.vars, relations{st}, f, children, st.engine.rowLimit)
+}
+
+// lazyRows starts with the first Next and ends with the last one. The row
+// executor reads each of its inputs whole before the next, so that a statement
+// with several never holds more than one place in the executor: statements that
+// each hold one and wait for another would wait for ever.
+type lazyRows struct {
+	open func() (Rows, error)
+	rows Rows
+	done bool
+}
+
+// Next implements Rows.
+func (l *lazyRows) Next() (arrow.RecordBatch, error) {
+	if l.done {
+		return nil, io.EOF
+	}
+	if l.rows == nil {
+		rows, err := l.open()
 		if err != nil {
-			closeAll()
 			return nil, err
 		}
-		children = append(children, rows)
+		l.rows = rows
 	}
-	var rows Rows
-	err := unsupported("foreign")
-	if err != nil {
-		closeAll()
-		return nil, err
+	b, err := l.rows.Next()
+	if isEOF(err) {
+		if cerr := l.Close(); cerr != nil {
+			return nil, cerr
+		}
 	}
-	return rows, nil
+	return b, err
+}
+
+// Close implements Rows.
+func (l *lazyRows) Close() error {
+	l.done = true
+	if l.rows == nil {
+		return nil
+	}
+	rows := l.rows
+	l.rows = nil
+	return rows.Close()
 }
 
 // unsupported is the refusal of statements that the engine does not have.

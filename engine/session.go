@@ -147,6 +147,9 @@ func (s *Session) Execute(ctx context.Context, p *Prepared, args []plan.Literal)
 
 // refused records a statement that did not even parse.
 func (s *Session) refused(fingerprint string, err error) error {
+	if lost := s.engine.audit.Ready(); lost != nil {
+		return lost
+	}
 	if lost := s.finish(s.begin(), "syntax", fingerprint, 0, err); lost != nil {
 		return lost
 	}

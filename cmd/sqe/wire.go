@@ -18,6 +18,7 @@ import (
 	"sqe/catalog"
 	"sqe/config"
 	"sqe/engine"
+	"sqe/engine/bind"
 	"sqe/engine/duck"
 	"sqe/engine/scan"
 	"sqe/identity"
@@ -92,7 +93,7 @@ func (in *instance) build(logTo io.Writer) error {
 	eng = engine.New(engine.Options{
 		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
-		RowLimit: struct{ Rows, Bytes int64 }{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
+		RowLimit: bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
 		Version:  cfg.Server.Version, Observer: metrics, Log: log,
 	})
 	if err := in.listen(eng, metrics, sink); err != nil {
