@@ -70,10 +70,17 @@ func failure(ctx context.Context, msg string) error {
 			return fault.Wrap(class.kind, cause, "%s", class.text)
 		}
 	}
-	if strings.HasPrefix(msg, "Binder Error") && strings.Contains(msg, "orrelated") {
-		return fault.Wrap(fault.Unsupported, cause, "a correlated sub-query of this form cannot be computed")
+	if strings.HasPrefix(msg, "Binder Error") {
+		// Of a text that this package made: a combination that DuckDB does not have.
+		return fault.Wrap(fault.Unsupported, cause, "the statement uses a combination of sub-queries that cannot be computed; write it with a join")
 	}
 	return fault.Wrap(fault.Internal, cause, "the statement could not be computed")
+}
+
+// invalidated reports whether DuckDB refuses to work after this error.
+func invalidated(msg string) bool {
+	return strings.HasPrefix(msg, "INTERNAL Error") || strings.HasPrefix(msg, "FATAL Error") ||
+		strings.Contains(msg, "database has been invalidated")
 }
 
 // broken reports whether the error is about the content of a data file.

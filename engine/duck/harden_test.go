@@ -1,8 +1,11 @@
 package duck
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,11 +27,11 @@ func TestHardened(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := open(t, Config{Roots: []string{root}, TempDir: filepath.Join(dir, "spill")})
-	conn, err := in.take()
+	conn, db, err := in.take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.give(conn, false)
+	defer in.give(conn, db, false)
 	for _, ok := range []string{
 		"SELECT count(*) FROM read_parquet(" + quote(inside) + ")",
 		"SELECT 1",
@@ -138,4 +141,50 @@ func TestErrorsTellNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Damaged data files are an error of their own statement, never the end of the
+// process and never that of the instance.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	in := open(t, Config{Roots: []string{dir}})
+	good := filepath.Join(dir, "good.parquet")
+	cols := append([]column{}, everyCol...)
+	whole := withUUID(t, batch(t, everyCol...))
+	cols = append(cols, column{"u", plan.UUID, ""})
+	writeFile(t, dir, "good.parquet", whole)
+	data, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	failed := 0
+	for i := range 400 {
+		bad := slices.Clone(data)
+		switch i % 4 {
+		case 0:
+			bad = bad[:r.IntN(len(bad))]
+		default:
+			for range 1 + r.IntN(12) {
+				bad[r.IntN(len(bad))] = byte(r.Uint32())
+			}
+		}
+		path := filepath.Join(dir, fmt.Sprintf("bad%d.parquet", i))
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := run(t, in, scanOf(1, cols...), fixed(&scan.Input{Files: []scan.File{fileOf(path, cols...)}, Rows: 2}))
+		if err == nil {
+			continue
+		}
+		failed++
+		if k := fault.KindOf(err); k != fault.Corrupt && k != fault.OutOfRange && k != fault.Limit {
+			t.Errorf("file %d: %s: %v", i, k, unwrapped(err))
+		}
+	}
+	if failed < 100 {
+		t.Errorf("only %d of 400 damaged files were noticed", failed)
+	}
+	s := scanOf(1, cols...)
+	want(t, in, &plan.Aggregate{Input: s, Aggs: []plan.AggItem{agg(99, "count")}}, fixed(&scan.Input{Files: []scan.File{fileOf(good, cols...)}}), "2")
 }

@@ -40,15 +40,22 @@ type Config struct {
 // Instance is one locked-down DuckDB. It is safe for concurrent use.
 type Instance struct {
 	config Config
-	db     duckdb.Database
 	slots  chan struct{}
 
-	running, queued, refused atomic.Int64
+	running, queued, refused, restarts atomic.Int64
 
-	mu     sync.Mutex
-	idle   []duckdb.Connection
-	open   int // connections that a statement holds
-	closed bool
+	mu      sync.Mutex
+	current *database
+	closed  bool
+}
+
+// database is one DuckDB. An internal error of DuckDB makes it refuse everything
+// from then on; the instance then starts another.
+type database struct {
+	handle  duckdb.Database
+	idle    []duckdb.Connection
+	open    int  // connections that a statement holds
+	retired bool // to be closed after the last of them
 }
 
 // Open starts an instance. Its settings are locked for good.
@@ -56,7 +63,15 @@ func Open(config Config) (*Instance, error) {
 	if config.MaxConcurrent <= 0 {
 		config.MaxConcurrent = 16
 	}
-	in := &Instance{config: config, slots: make(chan struct{}, config.MaxConcurrent)}
+	db, err := start(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Instance{config: config, slots: make(chan struct{}, config.MaxConcurrent), current: db}, nil
+}
+
+// start opens, configures and locks a DuckDB.
+func start(config Config) (*database, error) {
 	settings, err := settings(config)
 	if err != nil {
 		return nil, err
@@ -67,10 +82,11 @@ func Open(config Config) (*Instance, error) {
 		return nil, fault.New(fault.Config, "DuckDB could not be started")
 	}
 	defer duckdb.DestroyConfig(&options)
-	if duckdb.OpenExt("", &in.db, options, &msg) != duckdb.StateSuccess {
+	db := &database{}
+	if duckdb.OpenExt("", &db.handle, options, &msg) != duckdb.StateSuccess {
 		return nil, fault.Wrap(fault.Config, errors.New(msg), "DuckDB could not be started")
 	}
-	conn, err := in.connect()
+	conn, err := db.connect()
 	if err == nil {
 		err = errors.Join(registerNatives(conn), registerStreams(conn))
 	}
@@ -83,11 +99,11 @@ func Open(config Config) (*Instance, error) {
 		if conn.Ptr != nil {
 			duckdb.Disconnect(&conn)
 		}
-		duckdb.Close(&in.db)
+		duckdb.Close(&db.handle)
 		return nil, fault.Wrap(fault.Config, err, "DuckDB refused its configuration; check memory-limit, threads, the temporary directory and the warehouse directories")
 	}
-	in.idle = append(in.idle, conn)
-	return in, nil
+	db.idle = append(db.idle, conn)
+	return db, nil
 }
 
 // settings lists the statements that configure an instance. The order matters:
@@ -133,9 +149,9 @@ func settings(c Config) ([]string, error) {
 	return append(out, "SET enable_external_access=false", "SET lock_configuration=true"), nil
 }
 
-func (in *Instance) connect() (duckdb.Connection, error) {
+func (db *database) connect() (duckdb.Connection, error) {
 	var conn duckdb.Connection
-	if duckdb.Connect(in.db, &conn) != duckdb.StateSuccess {
+	if duckdb.Connect(db.handle, &conn) != duckdb.StateSuccess {
 		return conn, errors.New("DuckDB gave no connection")
 	}
 	return conn, nil
@@ -151,7 +167,21 @@ func execute(conn duckdb.Connection, text string) error {
 	return nil
 }
 
-// Close waits for nothing: every statement must have ended.
+// retire closes the database when nothing uses it any more. The instance is
+// locked.
+func (db *database) retire() {
+	db.retired = true
+	for i := range db.idle {
+		duckdb.Disconnect(&db.idle[i])
+	}
+	db.idle = nil
+	if db.open == 0 {
+		duckdb.Close(&db.handle)
+	}
+}
+
+// Close ends the instance. Every statement should have ended; one that has not
+// keeps its database open until then, and Close reports it.
 func (in *Instance) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -159,54 +189,69 @@ func (in *Instance) Close() error {
 		return nil
 	}
 	in.closed = true
-	for i := range in.idle {
-		duckdb.Disconnect(&in.idle[i])
+	in.current.retire()
+	if n := in.current.open; n > 0 {
+		return errorf("%d statements still run", n)
 	}
-	in.idle = nil
-	if in.open > 0 {
-		return errorf("%d statements still run", in.open)
-	}
-	duckdb.Close(&in.db)
 	return nil
 }
 
 // take gives a connection to one statement.
-func (in *Instance) take() (duckdb.Connection, error) {
+func (in *Instance) take() (duckdb.Connection, *database, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
-		return duckdb.Connection{}, fault.New(fault.Unavailable, "the server is stopping")
+		return duckdb.Connection{}, nil, fault.New(fault.Unavailable, "the server is stopping")
 	}
-	in.open++
-	if n := len(in.idle); n > 0 {
-		conn := in.idle[n-1]
-		in.idle = in.idle[:n-1]
-		return conn, nil
+	db := in.current
+	if n := len(db.idle); n > 0 {
+		conn := db.idle[n-1]
+		db.idle = db.idle[:n-1]
+		db.open++
+		return conn, db, nil
 	}
-	conn, err := in.connect()
+	conn, err := db.connect()
 	if err != nil {
-		in.open--
-		return conn, fault.Wrap(fault.Internal, err, "the statement could not be computed")
+		return conn, nil, fault.Wrap(fault.Internal, err, "the statement could not be computed")
 	}
-	return conn, nil
+	db.open++
+	return conn, db, nil
 }
 
 // give takes a connection back. Only one whose statement ended by itself is used
 // again.
-func (in *Instance) give(conn duckdb.Connection, reuse bool) {
+func (in *Instance) give(conn duckdb.Connection, db *database, reuse bool) {
 	in.mu.Lock()
-	in.open--
-	last := in.closed && in.open == 0
-	if reuse && !in.closed && len(in.idle) < in.config.MaxConcurrent {
-		in.idle = append(in.idle, conn)
+	if reuse && !db.retired && len(db.idle) < in.config.MaxConcurrent {
+		db.open--
+		db.idle = append(db.idle, conn)
 		in.mu.Unlock()
 		return
 	}
 	in.mu.Unlock()
-	duckdb.Disconnect(&conn)
-	if last {
-		duckdb.Close(&in.db)
+	duckdb.Disconnect(&conn) // waits for what still runs on it
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	db.open--
+	if db.retired && db.open == 0 {
+		duckdb.Close(&db.handle)
 	}
+}
+
+// replace starts another database in the place of one that refuses to work.
+func (in *Instance) replace(broken *database) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed || in.current != broken {
+		return
+	}
+	db, err := start(in.config)
+	if err != nil {
+		return // the next statement that fails tries again
+	}
+	in.restarts.Add(1)
+	in.current = db
+	broken.retire()
 }
 
 // admit waits for a free slot.
@@ -250,13 +295,13 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 	if err := in.admit(ctx); err != nil {
 		return nil, err
 	}
-	conn, err := in.take()
+	conn, db, err := in.take()
 	if err != nil {
 		<-in.slots
 		return nil, err
 	}
 	in.running.Add(1)
-	r := newRows(ctx, in, conn, n.Columns(), c.streams)
+	r := newRows(ctx, in, db, conn, n.Columns(), c.streams)
 	if err := r.start(text, size(n, c.rows) <= smallResult); err != nil {
 		_ = r.Close()
 		return nil, err
@@ -281,18 +326,19 @@ func (in *Instance) Ping(ctx context.Context) error {
 type Stats struct {
 	Running, Queued int64
 	Refused         int64 // statements that waited too long, since the start
+	Restarts        int64 // databases replaced after an internal error of DuckDB
 	// Memory and Spilled are bytes that DuckDB holds now, -1 when it does not say.
 	Memory, Spilled int64
 }
 
 // Stats measures the load.
 func (in *Instance) Stats() Stats {
-	s := Stats{Running: in.running.Load(), Queued: in.queued.Load(), Refused: in.refused.Load(), Memory: -1, Spilled: -1}
-	conn, err := in.take()
+	s := Stats{Running: in.running.Load(), Queued: in.queued.Load(), Refused: in.refused.Load(), Restarts: in.restarts.Load(), Memory: -1, Spilled: -1}
+	conn, db, err := in.take()
 	if err != nil {
 		return s
 	}
-	defer func() { in.give(conn, true) }()
+	defer func() { in.give(conn, db, true) }()
 	var res duckdb.Result
 	defer duckdb.DestroyResult(&res)
 	const q = "SELECT sum(memory_usage_bytes)::BIGINT, sum(temporary_storage_bytes)::BIGINT FROM duckdb_memory()"

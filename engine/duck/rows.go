@@ -24,6 +24,7 @@ import (
 type Rows struct {
 	ctx     context.Context
 	in      *Instance
+	db      *database
 	conn    duckdb.Connection
 	columns []plan.Column
 	streams []*source
@@ -44,9 +45,9 @@ type Rows struct {
 	closed bool
 }
 
-func newRows(ctx context.Context, in *Instance, conn duckdb.Connection, columns []plan.Column, streams []*source) *Rows {
+func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source) *Rows {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Rows{ctx: ctx, in: in, conn: conn, columns: columns, streams: streams, over: make(chan struct{})}
+	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, over: make(chan struct{})}
 	r.cancel = cancel
 	for _, s := range streams {
 		s.begin(ctx, conn)
@@ -161,6 +162,9 @@ func (r *Rows) fail(err error) error {
 // failure is the fault for an error text of DuckDB, or of a stream when it was
 // one that failed.
 func (r *Rows) failure(msg string) error {
+	if invalidated(msg) {
+		r.in.replace(r.db)
+	}
 	for _, s := range r.streams {
 		if err := s.failure(); err != nil {
 			return err
@@ -244,7 +248,7 @@ func (r *Rows) Close() error {
 	if r.stmt.Ptr != nil {
 		duckdb.DestroyPrepare(&r.stmt)
 	}
-	r.in.give(r.conn, ended)
+	r.in.give(r.conn, r.db, ended)
 	for _, s := range r.streams {
 		s.end()
 	}

@@ -432,3 +432,35 @@ func TestLongConditions(t *testing.T) {
 	}
 	want(t, in, &plan.Aggregate{Input: &plan.Filter{Input: n, Cond: &plan.In{Operand: ref(n, 0), List: list}}, Aggs: []plan.AggItem{agg(1, "count")}}, nil, "5")
 }
+
+// After an internal error of DuckDB statements go to a new database, and those
+// that run on the old one end by themselves.
+func TestReplaced(t *testing.T) {
+	in := open(t, Config{})
+	old, err := in.Run(context.Background(), numbers(100_000), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := in.current
+	for _, msg := range []string{"INTERNAL Error: Failed to bind", "FATAL Error: x", "Invalid: database has been invalidated because"} {
+		if !invalidated(msg) {
+			t.Errorf("%q is survived", msg)
+		}
+	}
+	if invalidated("Conversion Error: INTERNAL Error") {
+		t.Error("a value looks like an internal error")
+	}
+	in.replace(broken)
+	in.replace(broken) // a second report of the same
+	if s := in.Stats(); s.Restarts != 1 {
+		t.Errorf("%+v", s)
+	}
+	want(t, in, &plan.Project{Input: one, Items: []plan.Item{item(1, call("upper", "a"))}}, nil, "A")
+	rows, err := collect(old)
+	if err != nil || len(rows) != 100_000 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if broken.open != 0 || broken.handle.Ptr != nil {
+		t.Error("the old database is left open")
+	}
+}
