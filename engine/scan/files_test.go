@@ -1,8 +1,12 @@
 package scan
 
 import (
+	"errors"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -215,5 +219,72 @@ func TestMetadataTables(t *testing.T) {
 				t.Errorf("files show no limits: %v", got)
 			}
 		}
+	}
+}
+
+// TestDamagedPages: a file with deletes whose pages are damaged is an error, and
+// never ends the process.
+func TestDamagedPages(t *testing.T) {
+	for _, kind := range []string{"position", "equality"} {
+		t.Run(kind, func(t *testing.T) { damagedPages(t, kind) })
+	}
+}
+
+func damagedPages(t *testing.T, kind string) {
+	l := newLake(t)
+	tb := l.create("t", simple(), "2", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
+	tb = l.append(tb, objects(0, 2000))
+	tasks, err := tb.Scan().PlanFiles(ctx)
+	l.must(err)
+	path := localPath(tasks[0].File.FilePath())
+	if kind == "equality" {
+		l.equalityDelete(tb, []int{1}, `[{"id":3}]`)
+	} else {
+		_, err = tb.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(3)), nil)
+		l.must(err)
+	}
+	s := scanOfTable(l.load("t", plan.AsOf{}))
+	good, err := os.ReadFile(path)
+	l.must(err)
+	r := rand.New(rand.NewPCG(1, 2))
+	failed := 0
+	for range 150 {
+		bad := slices.Clone(good)
+		for range 1 + r.IntN(20) {
+			bad[4+r.IntN(len(bad)-8)] = byte(r.Uint32())
+		}
+		l.must(os.WriteFile(path, bad, 0o600))
+		l.planner = New(Options{})
+		in, err := l.planner.Plan(ctx, s)
+		if err == nil && in.Stream != nil {
+			err = drain(in.Stream)
+		}
+		if err != nil {
+			failed++
+			if !fault.Is(err, fault.Corrupt) {
+				t.Fatalf("%v", err)
+			}
+		}
+	}
+	if failed < 50 {
+		t.Errorf("only %d of 150 damaged files were noticed", failed)
+	}
+}
+
+func drain(st Stream) error {
+	r, err := st.Open(ctx, []int{0, 1, 2})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	for {
+		b, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.Release()
 	}
 }

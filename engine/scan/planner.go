@@ -35,6 +35,8 @@ type Planner struct {
 	snapshots *lru.Cache[snapshotKey, *snapshot]
 	layouts   *lru.Cache[layoutKey, *layout]
 	shared    *interner
+	// verified are the files whose pages were all decoded once.
+	verified  *lru.Cache[string, struct{}]
 	batchRows int
 	workers   int
 }
@@ -58,6 +60,7 @@ func New(o Options) *Planner {
 	}
 	p.snapshots, _ = lru.New[snapshotKey, *snapshot](positive(o.CachedSnapshots, 256)) // sizes are positive
 	p.layouts, _ = lru.New[layoutKey, *layout](positive(o.CachedLayouts, 100_000))
+	p.verified, _ = lru.New[string, struct{}](positive(o.CachedLayouts, 100_000))
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/dv"
 
 	"sqe/catalog"
 	"sqe/fault"
@@ -49,6 +50,7 @@ func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
 		queue <- t
 	}
 	close(queue)
+	deletes := &positions{stream: s, files: map[string]map[string]*dv.RoaringPositionBitmap{}}
 	var wg sync.WaitGroup
 	for range min(s.planner.workers, len(s.tasks)) {
 		wg.Go(func() {
@@ -56,7 +58,7 @@ func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
 				if ctx.Err() != nil {
 					return
 				}
-				if err := guarded(func() error { return s.read(ctx, t, want, r.batches) }); err != nil {
+				if err := guarded(func() error { return s.read(ctx, t, want, deletes, r.batches) }); err != nil {
 					select {
 					case r.batches <- batch{err: err}:
 					case <-ctx.Done():
@@ -74,7 +76,13 @@ func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
 }
 
 // read sends the rows of one task.
-func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, out chan<- batch) error {
+func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, deletes *positions, out chan<- batch) error {
+	if err := s.readDirect(ctx, t, want, deletes, out); !errors.Is(err, errNotDirect) {
+		return err
+	}
+	if err := s.planner.verify(ctx, t); err != nil {
+		return err
+	}
 	names, err := s.selected(t, want)
 	if err != nil {
 		return err

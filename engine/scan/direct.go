@@ -1,0 +1,378 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/compute"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table/dv"
+
+	"sqe/plan"
+)
+
+// A local file with position deletes or a deletion vector is read here and not by
+// iceberg-go, which decodes the columns of a batch in goroutines of its own: a
+// panic of the decoder over a damaged page cannot be caught there and would end
+// the process. What this file does not read, iceberg-go reads after every page has
+// been decoded once where a panic can be caught (verify).
+
+// errNotDirect says that a task needs iceberg-go.
+var errNotDirect = errors.New("not read directly")
+
+// readDirect sends the rows of one task, or returns errNotDirect before the first.
+func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanColumn, deletes *positions, out chan<- batch) error {
+	if t.layout == nil || len(t.EqualityDeleteFiles) > 0 {
+		return errNotDirect
+	}
+	deleted, err := deletes.of(ctx, t)
+	if err != nil {
+		return err
+	}
+	r, err := file.OpenParquetFile(localPath(t.File.FilePath()), false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: int64(s.planner.batchRows)}, memory.DefaultAllocator)
+	if err != nil {
+		return err
+	}
+	schema, err := fr.Schema()
+	if err != nil {
+		return err
+	}
+	source := make([]string, len(want)) // the column in the file, "" for a constant
+	var names []string
+	for i, w := range want {
+		n, ok := t.layout.byID[w.FieldID]
+		if !ok {
+			continue
+		}
+		f, known := s.table.Field(w.FieldID)
+		at := schema.FieldIndices(n.name)
+		if !known || n.ambiguous || !sameTree(n, f) || len(at) != 1 || !convertible(schema.Field(at[0]).Type, w.Type) {
+			return errNotDirect
+		}
+		source[i] = n.name
+		names = append(names, n.name)
+	}
+	leaves := leavesOf(r, names)
+	if len(leaves) == 0 {
+		leaves = []int{0} // rows are counted by any column
+	}
+	batches, err := fr.GetRecordReader(ctx, leaves, nil)
+	if err != nil {
+		return err
+	}
+	defer batches.Release()
+	var at uint64
+	for batches.Next() {
+		rec := batches.RecordBatch()
+		shaped, err := s.shapeDirect(ctx, rec, want, source, t.constants, deleted, at)
+		at += uint64(rec.NumRows())
+		if err != nil {
+			return err
+		}
+		if shaped == nil {
+			continue
+		}
+		select {
+		case out <- batch{rec: shaped}:
+		case <-ctx.Done():
+			shaped.Release()
+			return ctx.Err()
+		}
+	}
+	if err := batches.Err(); err != nil {
+		return err
+	}
+	if n := r.NumRows(); at != uint64(n) {
+		return fmt.Errorf("the file has %d rows, %d were read", n, at)
+	}
+	return nil
+}
+
+// shapeDirect makes the batch of the wanted columns without the deleted rows; at is
+// the position of its first row in the file. nil when every row is deleted.
+func (s *taskStream) shapeDirect(ctx context.Context, rec arrow.RecordBatch, want []plan.ScanColumn, source []string, constants map[int]*plan.Literal, deleted *dv.RoaringPositionBitmap, at uint64) (arrow.RecordBatch, error) {
+	rows := int(rec.NumRows())
+	var keep [][2]int64 // runs of rows that stay, from and to
+	left := 0
+	for i := range rows {
+		switch n := len(keep); {
+		case deleted.Contains(at + uint64(i)):
+			continue
+		case n > 0 && keep[n-1][1] == int64(i):
+			keep[n-1][1]++
+		default:
+			keep = append(keep, [2]int64{int64(i), int64(i) + 1})
+		}
+		left++
+	}
+	if left == 0 {
+		return nil, nil
+	}
+	fields := make([]arrow.Field, len(want))
+	cols := make([]arrow.Array, 0, len(want))
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	for i, w := range want {
+		fields[i] = arrow.Field{Name: w.Name, Type: w.Type, Nullable: true}
+		var col arrow.Array
+		var err error
+		switch lit := constants[w.FieldID]; {
+		case lit != nil:
+			col, err = constant(lit, left)
+		case source[i] == "":
+			col = array.MakeArrayOfNull(memory.DefaultAllocator, w.Type, left)
+		default:
+			in := rec.Column(rec.Schema().FieldIndices(source[i])[0])
+			if left < rows {
+				if in, err = pick(in, keep); err != nil {
+					return nil, err
+				}
+				defer in.Release()
+			}
+			col, err = convert(ctx, in, w.Type)
+		}
+		if err != nil {
+			return nil, err
+		}
+		cols = append(cols, col)
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, int64(left)), nil
+}
+
+// pick makes an array of runs of another. (Under the filter of package compute
+// TestPrimitives finds NULL in the place of booleans: arrow-go 18.8.0.)
+func pick(a arrow.Array, runs [][2]int64) (arrow.Array, error) {
+	parts := make([]arrow.Array, len(runs))
+	for i, r := range runs {
+		parts[i] = array.NewSlice(a, r[0], r[1])
+		defer parts[i].Release()
+	}
+	return array.Concatenate(parts, memory.DefaultAllocator)
+}
+
+// leavesOf lists the leaf columns of a file below the named top-level columns.
+func leavesOf(r *file.Reader, names []string) []int {
+	want := map[string]bool{}
+	for _, n := range names {
+		want[n] = true
+	}
+	var out []int
+	schema := r.MetaData().Schema
+	for i := range schema.NumColumns() {
+		if want[schema.ColumnRoot(i).Name()] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// convertible reports whether convert takes have to want.
+func convertible(have, want arrow.DataType) bool {
+	if sameStorage(have, want) || widens(have, want) {
+		return true
+	}
+	switch have.ID() {
+	case arrow.LARGE_STRING:
+		return want.ID() == arrow.STRING
+	case arrow.LARGE_BINARY:
+		return want.ID() == arrow.BINARY
+	}
+	return false
+}
+
+func convert(ctx context.Context, a arrow.Array, want arrow.DataType) (arrow.Array, error) {
+	if sameStorage(a.DataType(), want) {
+		return retype(a, want)
+	}
+	return compute.CastArray(ctx, a, compute.SafeCastOptions(want))
+}
+
+// sameStorage reports whether relabel turns have into want.
+func sameStorage(have, want arrow.DataType) bool {
+	h, w := storage(have), storage(want)
+	if h.ID() != w.ID() {
+		return false
+	}
+	switch w := w.(type) {
+	case *arrow.StructType:
+		hs := h.(*arrow.StructType)
+		if hs.NumFields() != w.NumFields() {
+			return false
+		}
+		for i, f := range w.Fields() {
+			if !sameStorage(hs.Field(i).Type, f.Type) {
+				return false
+			}
+		}
+		return true
+	case *arrow.MapType:
+		return sameStorage(h.(*arrow.MapType).ElemField().Type, w.ElemField().Type)
+	case *arrow.ListType:
+		return sameStorage(h.(*arrow.ListType).Elem(), w.Elem())
+	}
+	return arrow.TypeEqual(h, w)
+}
+
+// positions reads which rows are deleted, each delete file once for a whole stream.
+type positions struct {
+	stream *taskStream
+	mu     sync.Mutex
+	files  map[string]map[string]*dv.RoaringPositionBitmap // by delete file, then by data file
+}
+
+// of is the set of deleted positions of a task's file.
+func (p *positions) of(ctx context.Context, t task) (*dv.RoaringPositionBitmap, error) {
+	all := dv.NewRoaringPositionBitmap()
+	for _, d := range t.DeletionVectorFiles {
+		storage, err := p.stream.handle.Table.FS(ctx)
+		if err != nil {
+			return nil, err
+		}
+		one, err := dv.ReadDV(storage, d)
+		if err != nil {
+			return nil, err
+		}
+		all.Or(one)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range t.DeleteFiles {
+		in, ok := p.files[d.FilePath()]
+		if !ok {
+			var err error
+			if in, err = readPositions(ctx, d); err != nil {
+				return nil, err
+			}
+			p.files[d.FilePath()] = in
+		}
+		if one := in[t.File.FilePath()]; one != nil {
+			all.Or(one)
+		}
+	}
+	return all, nil
+}
+
+// positionDeletePos is the field id of the column pos in a position delete file.
+const positionDeletePos = 2147483545
+
+// readPositions reads a position delete file; errNotDirect when it is not a local
+// Parquet file of the usual form.
+func readPositions(ctx context.Context, d iceberg.DataFile) (map[string]*dv.RoaringPositionBitmap, error) {
+	path := localPath(d.FilePath())
+	if path == "" || d.FileFormat() != iceberg.ParquetFile {
+		return nil, errNotDirect
+	}
+	r, err := file.OpenParquetFile(path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	var leaves []int
+	for _, id := range []int32{positionDeletePath, positionDeletePos} {
+		for i := range r.MetaData().Schema.NumColumns() {
+			if r.MetaData().Schema.Column(i).SchemaNode().FieldID() == id {
+				leaves = append(leaves, i)
+			}
+		}
+	}
+	if len(leaves) != 2 {
+		return nil, errNotDirect
+	}
+	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: 64 << 10}, memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := fr.GetRecordReader(ctx, leaves, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer batches.Release()
+	out := map[string]*dv.RoaringPositionBitmap{}
+	for batches.Next() {
+		rec := batches.RecordBatch()
+		var paths array.StringLike
+		var rows *array.Int64
+		for _, c := range rec.Columns() {
+			switch c := c.(type) {
+			case *array.Int64:
+				rows = c
+			case array.StringLike:
+				paths = c
+			}
+		}
+		if paths == nil || rows == nil {
+			return nil, errNotDirect
+		}
+		var last *dv.RoaringPositionBitmap
+		name := ""
+		for i := range rows.Len() {
+			if paths.IsNull(i) || rows.IsNull(i) || rows.Value(i) < 0 {
+				return nil, errors.New("a position delete without a file or position")
+			}
+			if v := paths.Value(i); last == nil || v != name {
+				name = strings.Clone(v) // the value lies in memory of the batch
+				if last = out[name]; last == nil {
+					last = dv.NewRoaringPositionBitmap()
+					out[name] = last
+				}
+			}
+			last.Set(uint64(rows.Value(i)))
+		}
+	}
+	return out, batches.Err()
+}
+
+// verify decodes the pages of a local file, and of its delete files, once.
+func (p *Planner) verify(ctx context.Context, t task) error {
+	files := append([]iceberg.DataFile{t.File}, t.DeleteFiles...)
+	for _, d := range append(files, t.EqualityDeleteFiles...) {
+		path := localPath(d.FilePath())
+		if path == "" || d.FileFormat() != iceberg.ParquetFile || p.verified.Contains(path) {
+			continue
+		}
+		if err := decodeAll(ctx, path); err != nil {
+			return err
+		}
+		p.verified.Add(path, struct{}{})
+	}
+	return nil
+}
+
+func decodeAll(ctx context.Context, path string) error {
+	r, err := file.OpenParquetFile(path, false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: 8192}, memory.DefaultAllocator)
+	if err != nil {
+		return err
+	}
+	batches, err := fr.GetRecordReader(ctx, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer batches.Release()
+	for batches.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return batches.Err()
+}
