@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -196,10 +197,10 @@ func rowValue(a arrow.Array, i int) (v any, size int64, err error) {
 		d := time.Duration(a.Value(i)) * unit.Multiplier()
 		return types.Timespan(d.Microseconds()), 8, nil
 	case *array.String:
-		s := a.Value(i)
+		s := strings.Clone(a.Value(i)) // the text lies in the batch, which goes back before the row is used
 		return s, int64(len(s)), nil
 	case *array.LargeString:
-		s := a.Value(i)
+		s := strings.Clone(a.Value(i))
 		return s, int64(len(s)), nil
 	case *array.Binary:
 		s := append([]byte(nil), a.Value(i)...)
