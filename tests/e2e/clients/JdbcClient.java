@@ -23,7 +23,8 @@ public class JdbcClient {
       for (String line : input.split("\n")) {
         String[] part = line.split("\t", -1);
         try {
-          out.append("rows\u0001").append(String.join("\u0001", run(connection, part)));
+          String rows = String.join("\u0001", run(connection, part));
+          out.append("rows\u0001").append(rows);
         } catch (SQLException e) {
           out.append("error\u0001").append(e.getErrorCode()).append("\t").append(flat(e.getMessage()));
         }
