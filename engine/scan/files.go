@@ -78,7 +78,7 @@ func (p *Planner) snapshot(ctx context.Context, t *plan.Table, h *catalog.Handle
 		}
 		s.files = append(s.files, f)
 	}
-	p.snapshots.Add(key, s)
+	p.remember(key, s)
 	return s, nil
 }
 

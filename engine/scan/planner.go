@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
@@ -19,6 +20,9 @@ import (
 type Options struct {
 	// CachedSnapshots is how many snapshots' lists of files are kept in memory; 0 is 256.
 	CachedSnapshots int
+	// CachedFiles is how many files these lists may hold together, of which each
+	// takes some kilobytes with its statistics; 0 is 200,000.
+	CachedFiles int
 	// CachedLayouts is of how many data files the layout of columns is kept in
 	// memory; 0 is 100,000. Files of the same layout share one.
 	CachedLayouts int
@@ -39,6 +43,10 @@ type Planner struct {
 	verified  *lru.Cache[string, struct{}]
 	batchRows int
 	workers   int
+
+	mu        sync.Mutex // for adding to snapshots
+	files     int        // in snapshots
+	mostFiles int
 }
 
 // layoutKey: which columns are found in a file depends on the table's name
@@ -58,7 +66,9 @@ func New(o Options) *Planner {
 		workers:   positive(o.Workers, min(4, runtime.GOMAXPROCS(0))),
 		shared:    &interner{byText: map[string]*layout{}},
 	}
-	p.snapshots, _ = lru.New[snapshotKey, *snapshot](positive(o.CachedSnapshots, 256)) // sizes are positive
+	p.mostFiles = positive(o.CachedFiles, 200_000)
+	p.snapshots, _ = lru.NewWithEvict(positive(o.CachedSnapshots, 256), // sizes are positive
+		func(_ snapshotKey, s *snapshot) { p.files -= len(s.files) })
 	p.layouts, _ = lru.New[layoutKey, *layout](positive(o.CachedLayouts, 100_000))
 	p.verified, _ = lru.New[string, struct{}](positive(o.CachedLayouts, 100_000))
 	return p
@@ -90,6 +100,20 @@ func (p *Planner) Plan(ctx context.Context, s *plan.Scan) (*Input, error) {
 		return nil, err
 	}
 	return p.input(s, h, files, layouts)
+}
+
+// remember keeps the files of a snapshot, within the bounds of the cache.
+func (p *Planner) remember(key snapshotKey, s *snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.snapshots.Contains(key) || len(s.files) > p.mostFiles {
+		return
+	}
+	p.files += len(s.files)
+	p.snapshots.Add(key, s)
+	for p.files > p.mostFiles {
+		p.snapshots.RemoveOldest()
+	}
 }
 
 // input sorts the files into those that an executor reads itself and the rest.

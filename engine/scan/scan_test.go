@@ -289,3 +289,20 @@ func sorted(s []string) []string {
 }
 
 func (l *lake) handle(t *plan.Table) *catalog.Handle { return t.Handle.(*catalog.Handle) }
+
+// TestCacheBound: the lists of files are forgotten when they hold too many.
+func TestCacheBound(t *testing.T) {
+	l := newLake(t)
+	l.planner = New(Options{CachedFiles: 5})
+	tb := l.create("t", simple(), "2", nil, nil)
+	for i := range 8 {
+		tb = l.append(tb, objects(i, i+1))
+		l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}))), rowsText(0, i+1)...)
+		if l.planner.files > 5 || l.planner.files < 0 {
+			t.Errorf("%d files are kept", l.planner.files)
+		}
+	}
+	if l.planner.files != 5 {
+		t.Errorf("%d files are kept at the end", l.planner.files)
+	}
+}
