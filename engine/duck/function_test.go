@@ -555,7 +555,15 @@ func TestFunctions(t *testing.T) {
 // outcome is the value of a plan of one row and one column, or its fault.
 func outcome(t *testing.T, in *Instance, n plan.Node) string {
 	t.Helper()
-	got, err := run(t, in, n, nil)
+	r, err := in.Run(t.Context(), n, nil)
+	var got []string
+	if err == nil {
+		// A value has exactly the type of the plan, or DuckDB would go on with another.
+		if have, want := r.schema.Field(0).Type, layoutOf(n.Columns()[0].Type); !arrow.TypeEqual(have, want) {
+			t.Errorf("%s has type %s, want %s", plan.Format(n), have, want)
+		}
+		got, err = collect(r)
+	}
 	if err != nil {
 		if k := fault.KindOf(err); k != fault.Internal {
 			return fmt.Sprintf("fault: %s", k)
@@ -566,6 +574,19 @@ func outcome(t *testing.T, in *Instance, n plan.Node) string {
 		return fmt.Sprintf("%d rows", len(got))
 	}
 	return got[0]
+}
+
+// layoutOf is the Arrow type in which a plan type arrives; see Rows.
+func layoutOf(t arrow.DataType) arrow.DataType {
+	switch {
+	case plan.IsUUID(t), plan.IsJSON(t):
+		return plan.String
+	case isBinary(t):
+		return plan.Binary
+	case isNull(t):
+		return plan.Int32
+	}
+	return t
 }
 
 var one = &plan.Values{Rows: [][]plan.Expr{{}}}
@@ -609,4 +630,33 @@ func columnwise(e plan.Expr) plan.Node {
 		e = e.WithArgs(out)
 	}
 	return &plan.Project{Input: v, Items: []plan.Item{item(1000, e)}}
+}
+
+// TestNullArguments gives NULL for each argument in turn: the type must stay, and
+// nothing may fail that does not fail with a value.
+func TestNullArguments(t *testing.T) {
+	in := open(t, Config{})
+	for _, x := range examples {
+		c, ok := x.e.(*plan.Call)
+		if !ok || strings.HasPrefix(x.want, "fault") {
+			continue
+		}
+		for i, a := range c.Operands {
+			for _, typ := range []arrow.DataType{a.Type(), plan.Null} {
+				args := append([]plan.Expr(nil), c.Operands...)
+				args[i] = null(typ)
+				made, err := plan.NewCall(c.Func.Name, args...)
+				if err != nil {
+					continue
+				}
+				n := constantly(made)
+				if Accepts(n) != nil {
+					continue // an argument that must be a constant value
+				}
+				if got := outcome(t, in, n); strings.HasPrefix(got, "fault") || strings.Contains(got, "Error") {
+					t.Errorf("%s: %s", plan.FormatExpr(made), got)
+				}
+			}
+		}
+	}
 }

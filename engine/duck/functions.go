@@ -22,7 +22,18 @@ func (c *compiler) call(e *plan.Call) (string, error) {
 	if !ok {
 		return "", fault.New(fault.Unsupported, "the function %s cannot be computed", e.Func.Name)
 	}
-	return f(c, e)
+	s, err := f(c, e)
+	if err != nil {
+		return "", err
+	}
+	for _, o := range e.Operands {
+		if l, ok := o.(*plan.Literal); ok && l.Value == nil {
+			// DuckDB folds many calls with a NULL to one without a type.
+			t, err := sqlType(e.Typ)
+			return cast(s, t), err
+		}
+	}
+	return s, nil
 }
 
 // flattened lists the operands of nested calls of one associative function:
