@@ -346,7 +346,7 @@ func jdbcClient(t *testing.T, at login, cases []clientCase) []clientAnswer {
 func TestJDBCMetadata(t *testing.T) {
 	answers := jdbc(t, login{demo, "carol"}, []string{"tables\tbank", "columns\tbank\tcustomers"})
 	if len(answers) != 2 || answers[0].Error != "" || answers[1].Error != "" {
-		t.Fatalf("%+v", answers)
+		t.Fatalf("%+v\n%s", answers, tail(demo.Output()))
 	}
 	if s := show(answers[0].Rows); !strings.Contains(s, "bank | customers") {
 		t.Errorf("the tables of bank: %s", s)
