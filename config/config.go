@@ -40,7 +40,7 @@ type Server struct {
 	IdleTimeout      Duration `key:"idle-timeout" default:"8h" min:"1s" doc:"A connection without a statement for this long is closed."`
 	WriteTimeout     Duration `key:"write-timeout" default:"60s" min:"1s" doc:"A connection whose client takes no data for this long is closed."`
 	HandshakeTimeout Duration `key:"handshake-timeout" default:"10s" min:"1s" doc:"Time for a login."`
-	ShutdownTimeout  Duration `key:"shutdown-timeout" default:"30s" doc:"How long running statements may go on when the server is told to stop."`
+	ShutdownTimeout  Duration `key:"shutdown-timeout" default:"10s" doc:"How long running statements may go on when the server is told to stop."`
 	MaxPacket        Size     `key:"max-packet" default:"64MiB" min:"1MiB" max:"1GiB" doc:"Largest statement, and largest set of parameters of a prepared statement."`
 	Version          string   `key:"version" default:"8.0.36-SQE" doc:"Version that clients see. Many decide by it what the server can do: keep it at 8.0."`
 }

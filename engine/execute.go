@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sqe/engine/parse"
 	"sqe/fault"
@@ -116,7 +117,10 @@ func drain(rows Rows) error {
 }
 
 func (st *statement) use(ctx context.Context, database string) (*Result, error) {
-	ok, err := relations{st}.HasDatabase(ctx, database)
+	ok, err := strings.EqualFold(database, "information_schema"), error(nil)
+	if !ok {
+		ok, err = relations{st}.HasDatabase(ctx, database)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -147,16 +147,24 @@ func newHasher(like *passwordHash) *hasher {
 
 func (h *hasher) verify(ctx context.Context, user, password string, hash passwordHash) (bool, error) {
 	print := h.fingerprint(user, password, hash)
-	h.mu.Lock()
-	known, ok := h.verified[user]
-	h.mu.Unlock()
-	if ok && hmac.Equal(known[:], print[:]) {
+	known := func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		known, ok := h.verified[user]
+		return ok && hmac.Equal(known[:], print[:])
+	}
+	if known() {
 		return true, nil
 	}
 	if err := h.acquire(ctx); err != nil {
 		return false, err
 	}
 	defer h.release()
+	// A pool of a thousand connections opens at once: the first one does the work,
+	// those that waited behind it find it done.
+	if known() {
+		return true, nil
+	}
 	if !hash.verify(password) {
 		return false, nil
 	}

@@ -33,7 +33,7 @@ var errRefused = errors.New("refused")
 func (c *conn) handshake() error {
 	o := &c.server.o
 	_ = c.raw.SetDeadline(time.Now().Add(o.HandshakeTimeout))
-	if c.server.full() || c.server.handshakes.Load() > maxHandshakes {
+	if c.server.full() || int(c.server.handshakes.Load()) > c.server.o.MaxConnections+spareHandshakes {
 		_ = c.out.Error(errTooManyConnections, 0)
 		_ = c.out.Flush()
 		return errRefused

@@ -93,8 +93,9 @@ type LoginEvent struct {
 	Err          error // nil: it succeeded
 }
 
-// maxHandshakes bounds connections that are not authenticated yet.
-const maxHandshakes = 256
+// spareHandshakes bounds connections that are not authenticated yet, beside as
+// many as may be authenticated: all clients may come back at once.
+const spareHandshakes = 256
 
 // Server accepts connections. It is safe for concurrent use.
 type Server struct {
