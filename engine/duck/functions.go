@@ -186,7 +186,7 @@ func init() {
 		}
 		return "coalesce(" + strings.Join(parts, ", ") + ")", nil
 	}
-	for name, f := range map[string]string{"greatest": "greatest", "least": "least"} {
+	for _, name := range []string{"greatest", "least"} {
 		scalars[name] = func(c *compiler, e *plan.Call) (string, error) {
 			if _, err := comparison(e.Typ); err != nil {
 				return "", err
@@ -203,7 +203,7 @@ func init() {
 			if len(parts) == 1 {
 				return parts[0], nil
 			}
-			return "CASE WHEN " + strings.Join(nulls, " AND ") + " THEN " + f + "(" + strings.Join(parts, ", ") + ") END", nil
+			return "CASE WHEN " + strings.Join(nulls, " AND ") + " THEN " + name + "(" + strings.Join(parts, ", ") + ") END", nil
 		}
 	}
 	scalars["nullif"] = func(c *compiler, e *plan.Call) (string, error) {

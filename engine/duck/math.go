@@ -65,17 +65,17 @@ func initMath() {
 		}
 		return "random()", nil
 	}
-	for name, f := range map[string]string{"floor": "floor", "ceil": "ceil"} {
+	for _, name := range []string{"floor", "ceil"} {
 		scalars[name] = func(c *compiler, e *plan.Call) (string, error) {
 			t := e.Operands[0].Type()
 			switch {
 			case isFloat(t):
 				x, err := c.number(e, 0, plan.Float64)
-				return f + "(" + x + ")", err
+				return name + "(" + x + ")", err
 			case isDecimal(t):
 				p, s := plan.DecimalParams(t)
 				x, err := c.number(e, 0, plan.Decimal(p, s))
-				return cast(f+"("+x+")", "BIGINT"), err
+				return cast(name+"("+x+")", "BIGINT"), err
 			}
 			return c.number(e, 0, plan.Int64)
 		}

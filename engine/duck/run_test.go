@@ -464,3 +464,34 @@ func TestReplaced(t *testing.T) {
 		t.Error("the old database is left open")
 	}
 }
+
+// Many threads read one stream, and a stream is read more than once in a query.
+func TestStreamParallel(t *testing.T) {
+	in := open(t, Config{Threads: 4})
+	var n, s strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&n, ",%d", i)
+		fmt.Fprintf(&s, `,"a text of more than twelve bytes %d"`, i)
+	}
+	cols := []column{{"n", plan.Int64, "[" + n.String()[1:] + "]"}, {"s", plan.String, "[" + s.String()[1:] + "]"}}
+	st := &stream{}
+	for range 200 {
+		st.batches = append(st.batches, batch(t, cols...))
+	}
+	inputs := fixed(&scan.Input{Stream: st, Rows: 600_000})
+	a, b := scanOf(1, cols...), scanOf(11, cols...)
+	totals := &plan.Aggregate{Input: a, Aggs: []plan.AggItem{agg(3, "count"), agg(4, "sum", ref(a, 0)), agg(5, "max", ref(a, 1)), agg(6, "count", ref(a, 1))}}
+	groups := &plan.Aggregate{Input: b, Keys: []plan.Item{item(20, ref(b, 1))}, Aggs: []plan.AggItem{agg(21, "count")}}
+	join := &plan.Aggregate{
+		Input: &plan.Join{Kind: plan.Inner, Left: a, Right: groups, On: call("eq", ref(a, 1), ref(groups, 0))},
+		Aggs:  []plan.AggItem{agg(22, "count"), agg(23, "min", ref(groups, 1)), agg(24, "max", ref(groups, 1))},
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			want(t, in, totals, inputs, "600000|899700000|a text of more than twelve bytes 999|600000")
+			want(t, in, join, inputs, "600000|200|200")
+		})
+	}
+	wg.Wait()
+}
