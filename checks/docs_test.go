@@ -126,6 +126,30 @@ func TestErrorNumbers(t *testing.T) {
 	}
 }
 
+// TestDependencies: each direct dependency has its reason in docs/decisions.
+func TestDependencies(t *testing.T) {
+	reasons := page(t, "docs/decisions/dependencies.md")
+	n := 0
+	for _, f := range tracked(t) {
+		if f.path != "go.mod" {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?m)^(?:require)?\s+((?:github\.com|golang\.org|go\.uber\.org|modernc\.org|gopkg\.in)/\S+) v\S+(.*)$`).FindAllStringSubmatch(string(f.text), -1) {
+			if strings.Contains(m[2], "indirect") {
+				continue
+			}
+			n++
+			name := regexp.MustCompile(`/v\d+$`).ReplaceAllString(m[1], "")
+			if !strings.Contains(reasons, strings.TrimPrefix(name, "github.com/")) && !strings.Contains(reasons, path.Base(name)) {
+				t.Errorf("docs/decisions/dependencies.md does not say why %s is a dependency", name)
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("%d dependencies: the search finds too little", n)
+	}
+}
+
 // TestNamedTests: a test that a page names as evidence exists.
 func TestNamedTests(t *testing.T) {
 	exists := map[string]bool{}
