@@ -115,3 +115,58 @@ func pairs(a, b []string) []string {
 	}
 	return out
 }
+
+// Text is an SQL text of a policy.
+type Text struct {
+	Policy string
+	ID     int64
+	SQL    string
+	// Column is set for the expression of a CUSTOM mask: what {col} stands for.
+	Column string
+}
+
+// Texts lists the SQL texts of policies that name the table, for a check that
+// binds them. Texts with macros are left out: they differ for each principal.
+func (s *State) Texts(t *plan.Table) []Text {
+	dotted := strings.Join(t.Name.Namespace, ".")
+	databases := []string{dotted, t.Name.Catalog + "." + dotted}
+	names := func(r model.Resource, values ...string) bool {
+		return slices.ContainsFunc(r.Values, func(v string) bool {
+			return slices.ContainsFunc(values, func(x string) bool { return strings.EqualFold(v, x) })
+		})
+	}
+	var out []Text
+	for _, p := range s.docs.tables.Policies {
+		if p == nil || !names(p.Resources["table"], t.Name.Name) {
+			continue
+		}
+		if s.tables.Type() == "trino" {
+			if !names(p.Resources["catalog"], t.Name.Catalog) || !names(p.Resources["schema"], dotted) {
+				continue
+			}
+		} else if !names(p.Resources["database"], databases...) {
+			continue
+		}
+		add := func(sql, column string) {
+			if strings.TrimSpace(sql) != "" && !strings.Contains(sql, "${{") {
+				out = append(out, Text{Policy: p.Name, ID: p.ID, SQL: sql, Column: column})
+			}
+		}
+		for _, i := range p.RowFilterPolicyItems {
+			if i != nil && i.RowFilterInfo != nil && i.RowFilterInfo.FilterExpr != nil {
+				add(*i.RowFilterInfo.FilterExpr, "")
+			}
+		}
+		for _, i := range p.DataMaskPolicyItems {
+			if i == nil || i.DataMaskInfo == nil || i.DataMaskInfo.DataMaskType != eval.MaskCustom {
+				continue
+			}
+			for _, c := range p.Resources["column"].Values {
+				if f, ok := t.FieldNamed(c); ok {
+					add(i.DataMaskInfo.ValueExpr, f.Name)
+				}
+			}
+		}
+	}
+	return out
+}

@@ -12,12 +12,15 @@ import (
 
 	"golang.org/x/term"
 
+	"sqe/audit"
 	"sqe/catalog"
 	"sqe/config"
+	"sqe/engine"
 	"sqe/identity"
 	"sqe/masks"
 	"sqe/plan"
 	"sqe/policy"
+	"sqe/rangerclient"
 )
 
 // configFlag is -c of serve and check.
@@ -77,9 +80,10 @@ func checkCommand(_ context.Context, args []string, stdout io.Writer) error {
 			problems = append(problems, fmt.Errorf("policy source %s: %s", status.Source, p))
 		}
 	}
-	problems = append(problems, keyProblems(sources, masks.Options{HashKey: []byte(cfg.Masks.HashKey.Reveal())})...)
+	maskOptions := masks.Options{HashKey: []byte(cfg.Masks.HashKey.Reveal()), KeepShort: cfg.Masks.ShortValues == "keep"}
+	problems = append(problems, keyProblems(sources, maskOptions)...)
 	if catalogs != nil {
-		problems = append(problems, policyProblems(catalogs, sources)...)
+		problems = append(problems, policyProblems(catalogs, sources, maskOptions)...)
 	}
 	users := make([]identity.User, len(cfg.Users))
 	for i, u := range cfg.Users {
@@ -156,9 +160,11 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 	return out
 }
 
-// policyProblems reports policies that name tables or columns which do not exist.
-func policyProblems(catalogs *catalog.Registry, sources []policy.Source) []error {
+// policyProblems reports policies that name tables or columns which do not exist,
+// and texts that cannot be bound.
+func policyProblems(catalogs *catalog.Registry, sources []policy.Source, o masks.Options) []error {
 	tables, problems := allTables(catalogs)
+	eng := engine.New(engine.Options{Catalogs: catalogs, Sources: sources, Masks: o, Audit: audit.Discard{}})
 	for _, s := range sources {
 		state, err := s.State()
 		if err != nil {
@@ -171,8 +177,34 @@ func policyProblems(catalogs *catalog.Registry, sources []policy.Source) []error
 				problems = append(problems, fmt.Errorf("policy source %s: %s", s.Name(), text))
 			}
 		}
+		if texts, ok := state.(interface {
+			Texts(t *plan.Table) []rangerclient.Text
+		}); ok {
+			for _, t := range tables {
+				for _, text := range texts.Texts(t) {
+					if err := bindText(eng, t, text); err != nil {
+						problems = append(problems, fmt.Errorf("policy source %s: policy %q (id %d) on table %s: %w", s.Name(), text.Policy, text.ID, t.Name, err))
+					}
+				}
+			}
+		}
 	}
 	return problems
+}
+
+// bindText binds a row filter or a CUSTOM mask as a statement would.
+func bindText(eng *engine.Engine, t *plan.Table, text rangerclient.Text) error {
+	var err error
+	if f, ok := t.FieldNamed(text.Column); text.Column != "" && ok {
+		err = eng.CheckMask(context.Background(), t, f.ID, text.SQL)
+	} else {
+		err = eng.CheckFilter(context.Background(), t, text.SQL)
+	}
+	// Whoever checks may read policies: the cause says more than the text for users.
+	if cause := errors.Unwrap(err); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // allTables loads the tables of every catalog.

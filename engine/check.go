@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+
+	"sqe/identity"
+	"sqe/masks"
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rewrite"
+)
+
+// CheckFilter reports why a row filter cannot be applied to a table, for a check
+// of the policies before they are used.
+func (e *Engine) CheckFilter(ctx context.Context, t *plan.Table, sql string) error {
+	return e.check(ctx, t, &policy.Restrictions{Complete: true, Filters: []policy.RowFilter{{SQL: sql}}})
+}
+
+// CheckMask reports why a CUSTOM mask of a top-level column cannot be built.
+func (e *Engine) CheckMask(ctx context.Context, t *plan.Table, column int, sql string) error {
+	return e.check(ctx, t, &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{
+		column: {Kind: policy.Mask, Action: masks.CustomSQL, SQL: sql},
+	}})
+}
+
+func (e *Engine) check(ctx context.Context, t *plan.Table, r *policy.Restrictions) error {
+	s := &Session{engine: e, principal: identity.Principal{Name: "check"}, process: &process{}}
+	s.Reset()
+	var read []*plan.Table
+	b, err := rewrite.Prepare(ctx, t, r, policyBinder{st: s.begin(), read: &read}, e.masks)
+	if err != nil {
+		return err
+	}
+	for _, why := range b.Withheld() {
+		return withheld(why)
+	}
+	return nil
+}
+
+type withheld string
+
+func (w withheld) Error() string { return string(w) }
