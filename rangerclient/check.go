@@ -123,6 +123,9 @@ type Text struct {
 	SQL    string
 	// Column is set for the expression of a CUSTOM mask: what {col} stands for.
 	Column string
+	// Masked are the other columns that somebody for whom this mask is meant sees
+	// masked; the expression may not name them.
+	Masked []string
 }
 
 // Texts lists the SQL texts of policies that name the table, for a check that
@@ -135,7 +138,7 @@ func (s *State) Texts(t *plan.Table) []Text {
 			return slices.ContainsFunc(values, func(x string) bool { return strings.EqualFold(v, x) })
 		})
 	}
-	var out []Text
+	var policies []*model.Policy
 	for _, p := range s.docs.tables.Policies {
 		if p == nil || !names(p.Resources["table"], t.Name.Name) {
 			continue
@@ -147,14 +150,18 @@ func (s *State) Texts(t *plan.Table) []Text {
 		} else if !names(p.Resources["database"], databases...) {
 			continue
 		}
-		add := func(sql, column string) {
-			if strings.TrimSpace(sql) != "" && !strings.Contains(sql, "${{") {
-				out = append(out, Text{Policy: p.Name, ID: p.ID, SQL: sql, Column: column})
-			}
+		policies = append(policies, p)
+	}
+	var out []Text
+	add := func(x Text) {
+		if strings.TrimSpace(x.SQL) != "" && !strings.Contains(x.SQL, "${{") {
+			out = append(out, x)
 		}
+	}
+	for _, p := range policies {
 		for _, i := range p.RowFilterPolicyItems {
 			if i != nil && i.RowFilterInfo != nil && i.RowFilterInfo.FilterExpr != nil {
-				add(*i.RowFilterInfo.FilterExpr, "")
+				add(Text{Policy: p.Name, ID: p.ID, SQL: *i.RowFilterInfo.FilterExpr})
 			}
 		}
 		for _, i := range p.DataMaskPolicyItems {
@@ -163,10 +170,38 @@ func (s *State) Texts(t *plan.Table) []Text {
 			}
 			for _, c := range p.Resources["column"].Values {
 				if f, ok := t.FieldNamed(c); ok {
-					add(i.DataMaskInfo.ValueExpr, f.Name)
+					add(Text{Policy: p.Name, ID: p.ID, SQL: i.DataMaskInfo.ValueExpr, Column: f.Name, Masked: maskedFor(i, f.Name, policies)})
 				}
 			}
 		}
 	}
 	return out
+}
+
+// maskedFor lists the columns other than column that policies mask for a user,
+// group or role that the item names.
+func maskedFor(item *model.Item, column string, policies []*model.Policy) []string {
+	var out []string
+	for _, p := range policies {
+		for _, i := range p.DataMaskPolicyItems {
+			if i == nil || i.DataMaskInfo == nil || i.DataMaskInfo.DataMaskType == eval.MaskNone || !meet(item, i) {
+				continue
+			}
+			for _, c := range p.Resources["column"].Values {
+				if !strings.EqualFold(c, column) {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// meet reports whether two items name somebody together.
+func meet(a, b *model.Item) bool {
+	everybody := func(i *model.Item) bool { return slices.Contains(i.Groups, "public") || slices.Contains(i.Users, "{USER}") }
+	common := func(x, y []string) bool {
+		return slices.ContainsFunc(x, func(s string) bool { return slices.Contains(y, s) })
+	}
+	return everybody(a) || everybody(b) || common(a.Users, b.Users) || common(a.Groups, b.Groups) || common(a.Roles, b.Roles)
 }

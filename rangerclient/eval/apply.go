@@ -60,6 +60,7 @@ func (p *Policy) apply(q *Request, m matched, r *result) {
 	if holds == no {
 		return
 	}
+	q.doubt = q.doubt || holds == unknown
 	switch p.Kind {
 	case model.AccessPolicy:
 		p.applyAccess(q, m, holds, r)
@@ -83,7 +84,7 @@ func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
 	}
 	if i, via := first(p.allow, q, false); i != nil && holds == yes && m.narrow {
 		if x, _ := first(p.allowExcept, q, true); x == nil {
-			if !r.allowed {
+			if !r.allowed || p.Priority > r.priority {
 				r.allowed = true
 				r.priority, r.policy, r.via = p.Priority, p, via
 			}
@@ -99,7 +100,7 @@ func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
 
 func (r *result) take(p *Policy, q *Request, i *item, via string) {
 	r.item, r.source, r.tagged = i, p, q.tag
-	if !r.allowed {
+	if !r.allowed || p.Priority > r.priority {
 		r.allowed = true
 		r.priority, r.policy, r.via = p.Priority, p, via
 	}

@@ -313,6 +313,9 @@ func (e *Engine) FindTags(q *Request) {
 		}
 		for _, p := range x.tags {
 			t := e.tags[p]
+			if len(t.validity) > 0 && !t.undecided && !q.valid(t.validity) {
+				continue // conditions do not see it either
+			}
 			t.Match = m.typ
 			q.Tags = append(q.Tags, t)
 		}

@@ -129,7 +129,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		}
 		last = p
 		m := best(p.resources, q, e.kinds[kind])
-		if m.typ == NoMatch || m.typ == Ancestor || p.valid(q) == no {
+		if m.typ == NoMatch || p.valid(q) == no {
 			continue
 		}
 		switch {

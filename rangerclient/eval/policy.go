@@ -103,6 +103,7 @@ func (i *item) match(q *Request, restricting bool) (string, tri) {
 			break
 		}
 	}
+	q.doubt = q.doubt || out == unknown
 	return via, out
 }
 

@@ -38,6 +38,7 @@ type Request struct {
 	Below bool
 
 	tag   *Tag      // the tag whose policy is evaluated
+	doubt bool      // something could not be decided
 	until time.Time // first instant at which an answer given so far may change
 }
 

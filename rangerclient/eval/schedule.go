@@ -236,7 +236,8 @@ func (r *recurrence) applies(now time.Time) bool {
 	}
 	minute, borrow := r.minute.atMost(now.Minute())
 	h := now.Hour()
-	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	day := today
 	if borrow {
 		if h--; h < 0 {
 			h = 23
@@ -248,19 +249,27 @@ func (r *recurrence) applies(now time.Time) bool {
 		day = day.AddDate(0, 0, -1)
 	}
 	var latest time.Time
+	// Ranger forgets to step back a day in the days of a month, but not over the
+	// first of a month: a span that began the evening before does not reach over
+	// midnight.
+	dayOfMonth := day
+	if day.Before(today) && today.Day() != 1 {
+		dayOfMonth = today
+	}
 	for _, f := range []struct {
 		set *numbers
+		day time.Time
 		of  func(time.Time) int
 	}{
-		{r.dayOfMonth, func(t time.Time) int { return t.Day() }},
-		{r.dayOfWeek, func(t time.Time) int { return int(t.Weekday()) + 1 }},
+		{r.dayOfMonth, dayOfMonth, func(t time.Time) int { return t.Day() }},
+		{r.dayOfWeek, day, func(t time.Time) int { return int(t.Weekday()) + 1 }},
 	} {
 		if f.set == nil {
 			continue
 		}
 		// The day may move back over the end of a month, so months and years are
 		// looked at with the day. Two leap periods are the longest gap.
-		for d, n := day, 0; n < 366*9 && d.Year() >= 2017; d, n = d.AddDate(0, 0, -1), n+1 {
+		for d, n := f.day, 0; n < 366*9 && d.Year() >= 2017; d, n = d.AddDate(0, 0, -1), n+1 {
 			if f.set.has(f.of(d)) && r.month.has(int(d.Month())) && r.year.has(d.Year()) {
 				if d.After(latest) {
 					latest = d

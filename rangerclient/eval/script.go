@@ -155,9 +155,13 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 	groups := sorted(q.Subject.Groups)
 
 	res := rt.NewObject()
-	for _, p := range q.elements {
-		if len(p.names) > 0 {
-			_ = res.Set(p.name, p.names[0].text)
+	if q.tag != nil {
+		_ = res.Set("tag", q.tag.Type) // the resource of a tag policy is the tag
+	} else {
+		for _, p := range q.elements {
+			if len(p.names) > 0 {
+				_ = res.Set(p.name, p.names[0].text)
+			}
 		}
 	}
 	if q.Owner != "" {

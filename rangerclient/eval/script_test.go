@@ -22,8 +22,8 @@ func scriptRequest() *Request {
 func TestScripts(t *testing.T) {
 	for source, want := range map[string]tri{
 		`true`: yes, `false`: no, `USER.region == 'EU'`: yes, `USER.region == 'US'`: no, `USER.none == 'x'`: no,
-		`USER._name == 'ann' && REQ.accessType == 'select' && RES.database == 'shop' && RES._ownerUser == 'olga'`: yes,
-		`IS_IN_GROUP('sales') && !IS_IN_GROUP('hr')`:                                                              yes, `IS_IN_ROLE('auditor')`: yes, `IS_IN_ROLE('x') || IS_IN_ANY_ROLE`: yes,
+		`USER._name == 'ann' && REQ.accessType == 'select' && RES.tag == 'PII' && RES._ownerUser == 'olga'`: yes,
+		`IS_IN_GROUP('sales') && !IS_IN_GROUP('hr')`:                                                        yes, `IS_IN_ROLE('auditor')`: yes, `IS_IN_ROLE('x') || IS_IN_ANY_ROLE`: yes,
 		`IS_NOT_IN_ANY_GROUP`: no, `UGNAMES.includes('emea')`: yes, `URNAMES.indexOf('analyst') >= 0`: yes, `UG.sales.dept == 'x'`: yes,
 		`UGA.mVal['dept'].length == 2 && UGA.sVal['dept'] == 'y'`: yes, `[[USER.sites]].includes('b')`: yes, `[[USER.sites,',']].intersects(['z','c'])`: yes,
 		`TAG.level == 'high' && TAG._type == 'PII'`: yes, `TAGNAMES.includes('FIN')`: yes, `TAGS.PII.score < 2`: yes, `HAS_TAG('FIN') && !HAS_TAG('X')`: yes, `HAS_NO_TAG`: no,
@@ -91,7 +91,7 @@ func TestExpand(t *testing.T) {
 		`a = 'back\'slash' and b = ${{USER._name}}`: `a = 'back\'slash' and b = 'ann'`,
 		`g in (${{GET_UG_NAMES_Q_CSV}})`:            `g in ('emea','sales')`, `r in (${{GET_UR_NAMES_Q_CSV()}})`: `r in ('analyst','auditor')`, `d in (${{GET_UG_ATTR_Q_CSV('dept')}})`: `d in ('x','y')`,
 		`l = ${{TAG.level}}`: `l = 'high'`, `t in (${{GET_TAG_NAMES_Q_CSV}})`: `t in ('FIN','PII')`,
-		`a = ${{USER.region.toLowerCase()}}`: `a = 'eu'`, `s in (${{[[USER.sites]]}})`: `s in ('a','b','c')`, `a = ${{RES.database}}`: `a = 'shop'`,
+		`a = ${{USER.region.toLowerCase()}}`: `a = 'eu'`, `s in (${{[[USER.sites]]}})`: `s in ('a','b','c')`, `a = ${{RES.tag}}`: `a = 'PII'`,
 		`nothing`:            `nothing`,
 		`a = ${{USER.none}}`: ``, `a = ${{TAG.none}}`: ``, `a = ${{`: ``, `a = ${{}}`: ``, "`${{USER.region}}` = 1": ``, `a = "${{USER.region}}"`: ``, `-- ${{USER.region}}`: ``, `/* ${{USER.region}} */ a`: ``,
 		`# ${{USER.region}}`: ``, `a = '${{GET_UG_NAMES_Q_CSV}}'`: ``, `a = ${{throw 1}}`: ``, `a = ${{null}}`: ``, `a = ${{({})}}`: ``, `a = ${{while(true){}}}`: ``,
