@@ -16,11 +16,15 @@ func (e *Engine) CheckFilter(ctx context.Context, t *plan.Table, sql string) err
 	return e.check(ctx, t, &policy.Restrictions{Complete: true, Filters: []policy.RowFilter{{SQL: sql}}})
 }
 
-// CheckMask reports why a CUSTOM mask of a top-level column cannot be built.
-func (e *Engine) CheckMask(ctx context.Context, t *plan.Table, column int, sql string) error {
-	return e.check(ctx, t, &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{
-		column: {Kind: policy.Mask, Action: masks.CustomSQL, SQL: sql},
-	}})
+// CheckMask reports why a CUSTOM mask of a top-level column cannot be built for
+// somebody who sees the columns of others masked.
+func (e *Engine) CheckMask(ctx context.Context, t *plan.Table, column int, sql string, others []int) error {
+	rules := map[int]policy.ColumnRule{}
+	for _, id := range others {
+		rules[id] = policy.ColumnRule{Kind: policy.Nullify}
+	}
+	rules[column] = policy.ColumnRule{Kind: policy.Mask, Action: masks.CustomSQL, SQL: sql}
+	return e.check(ctx, t, &policy.Restrictions{Complete: true, Columns: rules})
 }
 
 func (e *Engine) check(ctx context.Context, t *plan.Table, r *policy.Restrictions) error {

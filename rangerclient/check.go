@@ -199,7 +199,9 @@ func maskedFor(item *model.Item, column string, policies []*model.Policy) []stri
 
 // meet reports whether two items name somebody together.
 func meet(a, b *model.Item) bool {
-	everybody := func(i *model.Item) bool { return slices.Contains(i.Groups, "public") || slices.Contains(i.Users, "{USER}") }
+	everybody := func(i *model.Item) bool {
+		return slices.Contains(i.Groups, "public") || slices.Contains(i.Users, "{USER}")
+	}
 	common := func(x, y []string) bool {
 		return slices.ContainsFunc(x, func(s string) bool { return slices.Contains(y, s) })
 	}

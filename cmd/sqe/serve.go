@@ -196,7 +196,13 @@ func policyProblems(catalogs *catalog.Registry, sources []policy.Source, o masks
 func bindText(eng *engine.Engine, t *plan.Table, text rangerclient.Text) error {
 	var err error
 	if f, ok := t.FieldNamed(text.Column); text.Column != "" && ok {
-		err = eng.CheckMask(context.Background(), t, f.ID, text.SQL)
+		var others []int
+		for _, name := range text.Masked {
+			if other, ok := t.FieldNamed(name); ok {
+				others = append(others, other.ID)
+			}
+		}
+		err = eng.CheckMask(context.Background(), t, f.ID, text.SQL, others)
 	} else {
 		err = eng.CheckFilter(context.Background(), t, text.SQL)
 	}
