@@ -145,7 +145,9 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		if ret.policy != before {
 			ret.tag = ""
 		}
-		if ret.allowed && !p.hasDeny {
+		// Ranger's engine lets a tag's denial stand when a policy that carries
+		// denials is looked at and does not lift it.
+		if ret.allowed && !p.hasDeny || deniedByTags && !ret.allowed && p.hasDeny && m.typ != Ancestor {
 			ret.determined = true
 		}
 		if ret.determined {
