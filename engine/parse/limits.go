@@ -12,6 +12,8 @@ const (
 	// MaxChain bounds how deep operators and joins may make the syntax tree, on
 	// the way from the statement to any of its leaves.
 	MaxChain = 10000
+	// MaxLiterals bounds the values in a statement.
+	MaxLiterals = 250_000
 )
 
 // deepening are the keywords that make the tree deeper.

@@ -185,15 +185,24 @@ func (p *parser) sql() (*SQL, error) {
 	}
 	f := folder{text: p.text, tokens: tokens, copied: tokens[0].start}
 	folded := f.run()
+	params, literals := 0, 0
+	for _, t := range tokens {
+		switch t.kind {
+		case param:
+			params++
+		case str, number:
+			literals++
+		}
+	}
+	if literals > MaxLiterals {
+		return nil, fault.New(fault.Limit, "the statement holds more than %d values; put them into a table and join it", MaxLiterals)
+	}
 	ast, err := sqlparser.Parse(folded)
 	if err != nil {
 		return nil, p.located(tokens, err)
 	}
-	params := 0
-	for _, t := range tokens {
-		if t.kind == param {
-			params++
-		}
+	if err := checkTables(ast); err != nil {
+		return nil, err
 	}
 	return &SQL{Text: folded, AST: ast, Kind: kind, Params: params}, nil
 }
@@ -246,6 +255,9 @@ var position = regexp.MustCompile(`position (\d+)`)
 // located turns an error of the MySQL grammar, which counts in the folded text,
 // into one that points at the text of the user.
 func (p *parser) located(tokens []token, err error) error {
+	if strings.Contains(err.Error(), "max nesting level") {
+		return fault.New(fault.Limit, "the statement nests too many queries; write the inner ones as WITH queries or views")
+	}
 	m := position.FindStringSubmatch(err.Error())
 	if m == nil || errors.Is(err, sqlparser.ErrEmpty) {
 		return fault.Wrap(fault.Syntax, errors.New("the grammar gave no position"), "syntax error: the statement cannot be parsed")
