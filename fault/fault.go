@@ -24,6 +24,7 @@ const (
 	NotFound          // no such object, or the principal may not know that there is one
 	NoColumn          // no such column
 	NoDatabase        // no such database, or none selected
+	NoFunction        // no such function
 	Denied            // the principal may not do this
 	Withheld          // the column is withheld by a policy that cannot be applied
 	PolicyStale       // policies are older than the staleness bound, or were never loaded
@@ -79,7 +80,7 @@ func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }
 
 var kindNames = map[Kind]string{
 	Internal: "internal", Syntax: "syntax", BadStatement: "bad-statement", NotFound: "not-found",
-	NoColumn: "no-column", NoDatabase: "no-database", Denied: "denied", Withheld: "withheld",
+	NoColumn: "no-column", NoDatabase: "no-database", NoFunction: "no-function", Denied: "denied", Withheld: "withheld",
 	PolicyStale: "policy-stale", PolicyBroken: "policy-broken", Unsupported: "unsupported",
 	Limit: "limit", Timeout: "timeout", Cancelled: "cancelled", Unavailable: "unavailable",
 	Corrupt: "corrupt", Conflict: "conflict", OutOfRange: "out-of-range", Auth: "auth",

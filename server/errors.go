@@ -28,6 +28,7 @@ var codes = map[fault.Kind]code{
 	fault.NotFound:     {1146, "42S02"}, // ER_NO_SUCH_TABLE
 	fault.NoColumn:     {1054, "42S22"}, // ER_BAD_FIELD_ERROR
 	fault.NoDatabase:   {1049, "42000"}, // ER_BAD_DB_ERROR; see mysqlError for 1046
+	fault.NoFunction:   {1305, "42000"}, // ER_SP_DOES_NOT_EXIST
 	fault.Denied:       {1142, "42000"}, // ER_TABLEACCESS_DENIED_ERROR
 	fault.Withheld:     {1143, "42000"}, // ER_COLUMNACCESS_DENIED_ERROR
 	fault.PolicyStale:  {9001, "HY000"},
