@@ -35,9 +35,7 @@ func (l *loader) check(c *Config) {
 			l.problem(key+".name", "%q is used twice; give each source a name of its own", p.Name)
 		}
 		names[p.Name] = true
-		if p.PolarisService == "" && p.DataService == "" {
-			l.problem(key, "names no service: set polaris-service, data-service or both")
-		}
+		l.checkSource(&c.Policies[i], key)
 		if p.MaxStaleness < p.PollInterval {
 			l.problem(key+".max-staleness", "is shorter than poll-interval (%s): tables would be refused between two polls", p.PollInterval)
 		}
@@ -50,6 +48,43 @@ func (l *loader) check(c *Config) {
 		users[u.Name] = true
 	}
 	l.checkMasks(c)
+}
+
+// checkSource finds what a source of its kind lacks.
+func (l *loader) checkSource(p *Policy, key string) {
+	if p.Kind != "ranger" {
+		if p.Directory == "" {
+			l.problem(key+".directory", "is missing: name the folder that holds the documents")
+		}
+		return
+	}
+	if p.URL == "" {
+		l.problem(key+".url", "is missing: name the Ranger Admin")
+	}
+	if p.Username == "" {
+		l.problem(key+".username", "is missing: name a user that may download policies")
+	}
+	if p.PasswordFile != "" {
+		p.Password = l.secretFile(key+".password-file", key+".password", p.PasswordFile, p.Password)
+	}
+	if (p.ClientCert == "") != (p.ClientKey == "") {
+		l.problem(key+".client-cert", "and client-key belong together: set both or neither")
+	}
+}
+
+// secretFile reads a secret from the first line of a file.
+func (l *loader) secretFile(key, other string, path Path, set Secret) Secret {
+	if set != "" {
+		l.problem(key, "is set beside %s: set one of them", other)
+		return ""
+	}
+	text, err := os.ReadFile(string(path))
+	if err != nil {
+		l.problem(key, "cannot be read (%s)", reason(err))
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return Secret(strings.TrimRight(line, "\r"))
 }
 
 func (l *loader) checkCatalogs(c *Config) {
@@ -87,24 +122,18 @@ const minHashKey = 16
 
 func (l *loader) checkMasks(c *Config) {
 	m := &c.Masks
+	key := "masks.hash-key"
 	if m.HashKeyFile != "" {
-		if m.HashKey != "" {
-			l.problem("masks.hash-key-file", "is set beside hash-key: set one of them")
+		before := len(l.problems)
+		m.HashKey = l.secretFile("masks.hash-key-file", "hash-key", m.HashKeyFile, m.HashKey)
+		key = "masks.hash-key-file"
+		if len(l.problems) > before {
 			return
 		}
-		text, err := os.ReadFile(string(m.HashKeyFile))
-		if err != nil {
-			l.problem("masks.hash-key-file", "cannot be read (%s)", reason(err))
-			return
-		}
-		line, _, _ := strings.Cut(string(text), "\n")
-		m.HashKey = Secret(strings.TrimRight(line, "\r"))
-		if len(m.HashKey) < minHashKey {
-			l.problem("masks.hash-key-file", "holds fewer than %d characters in its first line", minHashKey)
-		}
+	} else if m.HashKey == "" {
 		return
 	}
-	if m.HashKey != "" && len(m.HashKey) < minHashKey {
-		l.problem("masks.hash-key", "has fewer than %d characters", minHashKey)
+	if len(m.HashKey) < minHashKey {
+		l.problem(key, "has fewer than %d characters", minHashKey)
 	}
 }

@@ -73,10 +73,20 @@ type Catalog struct {
 // Policy is one of [[policies]].
 type Policy struct {
 	Name           string   `key:"name" required:"true" doc:"Name in EXPLAIN POLICY, the audit log and metrics."`
-	Kind           string   `key:"kind" default:"folder" oneof:"folder" doc:"folder: Ranger's own JSON documents in a folder."`
-	Directory      Path     `key:"directory" required:"true" doc:"The folder. It is watched; a change takes effect as a whole."`
+	Kind           string   `key:"kind" default:"folder" oneof:"folder ranger" doc:"folder: Ranger's own JSON documents in a folder. ranger: a Ranger Admin that is polled."`
+	Directory      Path     `key:"directory" doc:"folder: the folder. It is watched; a change takes effect as a whole."`
+	URL            string   `key:"url" doc:"ranger: address of the Ranger Admin, such as \"https://ranger.example:6182\"."`
+	Username       string   `key:"username" doc:"ranger: a user that may download policies, tags, roles and users of both services."`
+	Password       Secret   `key:"password" doc:"ranger: the password of the user. Five wrong ones lock a Ranger account, so after a refusal nothing is asked for 60 s."`
+	PasswordFile   Path     `key:"password-file" doc:"ranger: file that holds the password instead (the first line)."`
+	AllowHTTP      bool     `key:"allow-http" default:"false" doc:"ranger: permit http:// to another machine; the password then travels in the clear."`
+	CAFile         Path     `key:"ca-file" doc:"ranger: certificates (PEM) to trust beside the system's."`
+	ClientCert     Path     `key:"client-cert" doc:"ranger: certificate (PEM) of this server as a client."`
+	ClientKey      Path     `key:"client-key" doc:"ranger: key of that certificate."`
+	SnapshotFile   Path     `key:"snapshot-file" doc:"ranger: keeps the last good policies for a restart while the Ranger Admin is away, within max-staleness."`
+	Timeout        Duration `key:"timeout" default:"10s" min:"100ms" doc:"ranger: time for one request."`
 	PolarisService string   `key:"polaris-service" doc:"Name of the Ranger service for access to objects; \"\": the source has none."`
-	DataService    string   `key:"data-service" doc:"Name of the Ranger service for row filters and masks; \"\": the source has none."`
+	DataService    string   `key:"data-service" required:"true" doc:"Name of the Ranger service, of type hive or trino, for row filters and masks."`
 	PollInterval   Duration `key:"poll-interval" default:"10s" min:"100ms" doc:"How often the source is asked for changes."`
 	MaxStaleness   Duration `key:"max-staleness" default:"60s" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
 }

@@ -156,10 +156,7 @@ func openCatalogs(cfg *config.Config) (*catalog.Registry, []string, error) {
 func (in *instance) openSources() ([]policy.Source, error) {
 	var out []policy.Source
 	for _, p := range in.config.Policies {
-		src, err := rangerclient.OpenFolder(rangerclient.FolderConfig{
-			Name: p.Name, Dir: string(p.Directory), PolarisService: p.PolarisService, DataService: p.DataService,
-			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Log: in.log,
-		})
+		src, err := in.openSource(p)
 		if err != nil {
 			return nil, err
 		}
@@ -167,6 +164,22 @@ func (in *instance) openSources() ([]policy.Source, error) {
 		out = append(out, src)
 	}
 	return out, nil
+}
+
+func (in *instance) openSource(p config.Policy) (*rangerclient.Source, error) {
+	if p.Kind == "ranger" {
+		return rangerclient.OpenREST(rangerclient.RESTConfig{
+			Name: p.Name, URL: p.URL, Username: p.Username, Password: p.Password.Reveal(), AllowHTTP: p.AllowHTTP,
+			CAFile: string(p.CAFile), CertFile: string(p.ClientCert), KeyFile: string(p.ClientKey),
+			Timeout: time.Duration(p.Timeout), SnapshotFile: string(p.SnapshotFile),
+			PolarisService: p.PolarisService, DataService: p.DataService,
+			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Log: in.log,
+		})
+	}
+	return rangerclient.OpenFolder(rangerclient.FolderConfig{
+		Name: p.Name, Dir: string(p.Directory), PolarisService: p.PolarisService, DataService: p.DataService,
+		RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Log: in.log,
+	})
 }
 
 func statuses(sources []policy.Source) []policy.Status {
