@@ -194,8 +194,9 @@ func (t *translator) aggregate(e sql.Expression) (call plan.AggCall, name string
 	}
 	if _, distinct := agg.(*aggregation.CountDistinct); distinct {
 		call.Distinct = true
-		if len(args) != 1 {
-			cannot("COUNT(DISTINCT) of several expressions")
+		if len(args) > 1 {
+			call.Args = []plan.Expr{t.rowKey(args)}
+			return call, name, true
 		}
 	}
 	for _, a := range args {
@@ -213,6 +214,20 @@ func (t *translator) aggregate(e sql.Expression) (call plan.AggCall, name string
 	}
 	t.aggregateArguments(fn, call.Args)
 	return call, name, true
+}
+
+// rowKey is a text that differs for different rows of values and is NULL when one
+// of them is: COUNT(DISTINCT a, b) leaves such rows out.
+func (t *translator) rowKey(args []sql.Expression) plan.Expr {
+	var parts []plan.Expr
+	for i, a := range args {
+		s := t.cast(t.expr(a), plan.String)
+		if i < len(args)-1 {
+			parts = append(parts, t.cast(t.call("char_length", s), plan.String), text(":"))
+		}
+		parts = append(parts, s)
+	}
+	return t.call("concat", parts...)
 }
 
 // aggregateArguments makes the conversions of an aggregate's arguments explicit.

@@ -2,6 +2,7 @@ package bind
 
 import (
 	"context"
+	"sort"
 	"strings"
 	"testing"
 
@@ -64,6 +65,8 @@ func (w *world) Names(_ context.Context, database string) (tables, views []strin
 			}
 		}
 	}
+	sort.Strings(tables)
+	sort.Strings(views)
 	return tables, views, nil
 }
 
@@ -89,6 +92,9 @@ func tinyWorld() *world {
 		"db.v":       view("select a, b from t where c > 1"),
 		"db.vv":      view("select v.a as aa, u.x from v join u on v.a = u.a"),
 		"db.bad":     view("select nothing from t"),
+		"db.circle":  view("select a from circle"),
+		"db.ping":    view("select * from pong"),
+		"db.pong":    view("select * from ping"),
 		"cat.ns.z.w": table("w", field(1, "k", plan.Int64), field(2, "v", plan.String)),
 		"db.secret": {
 			Table:    table("secret", field(1, "id", plan.Int64), field(2, "ssn", plan.String), field(3, "name", plan.String)).Table,
@@ -134,6 +140,8 @@ func TestKinds(t *testing.T) {
 		"select a from db.missing":       fault.NotFound,
 		"select a from x.y.missing":      fault.NotFound,
 		"select a from t, u":             fault.BadStatement,
+		"select * from circle":           fault.Limit,
+		"select * from ping":             fault.Limit,
 		"select * from bad":              fault.NotFound,
 		"select ssn from secret":         fault.Withheld,
 		"select 1 from secret where ssn": fault.Withheld,
@@ -141,9 +149,47 @@ func TestKinds(t *testing.T) {
 		"select a from t group by b":     fault.BadStatement,
 		"set global sql_mode = ''":       fault.Denied,
 		"insert into t values (1)":       fault.Unsupported,
+		"set sql_mode = 'ansi'":          fault.Unsupported,
+		"set @@session.sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')": fault.Unsupported,
+		"set time_zone = '+02:00'":                                        fault.Unsupported,
+		"select found_rows()":                                             fault.Unsupported,
+		"select t.a from t join cat.ns.z.w t on 1":                        fault.BadStatement,
+		"select db.t.a from db.t, `db`.T":                                 fault.BadStatement,
+		"select a from t union select a, b from t":                        fault.BadStatement,
+		"select distinct a from t order by b":                             fault.BadStatement,
+		"select a from t where a = (select a, x from u)":                  fault.BadStatement,
 	} {
 		if _, err := bindText(t, text); !fault.Is(err, kind) {
 			t.Errorf("%s: %v (%v)", text, err, fault.KindOf(err))
+		}
+	}
+}
+
+// A statement that is right beside each wrong one.
+func TestAccepted(t *testing.T) {
+	for _, text := range []string{
+		"set sql_mode = 'STRICT_TRANS_TABLES'", "set time_zone = '+00:00'", "set time_zone = 'SYSTEM'", "select t.a from t join cat.ns.z.w t2 on 1",
+		"select distinct a, b from t order by b", "set names utf8mb4", "set character_set_results = NULL", "set @a = 1, autocommit = 1",
+		"select @@session.auto_increment_increment, @@tx_isolation, @@license", "SELECT @@session.transaction_read_only",
+	} {
+		if _, err := bindText(t, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestSelectLimit(t *testing.T) {
+	b, s := newBinder(t)
+	if _, err := runText(t, b, s, "set sql_select_limit = 5", 0, Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"select a from t": "limit 5", "select a from t limit 9": "limit 9"} {
+		out, err := b.Bind(context.Background(), s, tinyWorld(), mustParse(t, text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Format(out.Plan); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", text, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package bind
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 
@@ -72,6 +73,11 @@ func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *par
 		return nil, fault.New(fault.BadStatement, "the statement has %d parameters, %d values were given", st.Params, len(args))
 	}
 	sctx := b.context(ctx, s, state)
+	if st.Kind == parse.Query {
+		if err := checkMode(sctx); err != nil {
+			return nil, err
+		}
+	}
 	node, flags, err := b.build(sctx, st, args)
 	if err != nil {
 		return nil, err
@@ -84,6 +90,7 @@ func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *par
 	if err != nil {
 		return nil, err
 	}
+	root = selectLimit(sctx, st, root)
 	warnings := state.starWarnings(st.AST)
 	if show, ok := st.AST.(*sqlparser.Show); ok && strings.EqualFold(show.Type, "warnings") {
 		warnings = s.warnings // it shows them and leaves them as they are
@@ -115,8 +122,74 @@ func acceptableSet(ast sqlparser.Statement) error {
 		case sqlparser.SetScope_Global, sqlparser.SetScope_Persist, sqlparser.SetScope_PersistOnly:
 			return fault.New(fault.Denied, "SET GLOBAL and SET PERSIST are not possible; the configuration file has the settings of the server")
 		}
+		value := strings.ToUpper(sqlparser.String(e.Expr))
+		switch strings.ToLower(e.Name.Name.String()) {
+		case "sql_mode", "@@sql_mode", "@@session.sql_mode", "@@local.sql_mode":
+			for _, mode := range unsupportedModes {
+				if strings.Contains(value, mode) {
+					return fault.New(fault.Unsupported, "the SQL mode %s is not supported: the grammar does not follow it", mode)
+				}
+			}
+		case "time_zone", "@@time_zone", "@@session.time_zone", "@@local.time_zone":
+			switch strings.Trim(value, `'"`) {
+			case "+00:00", "-00:00", "UTC", "SYSTEM", "ETC/UTC", "DEFAULT":
+			default:
+				return fault.New(fault.Unsupported, "times are in UTC in SQE; set time_zone to '+00:00' and convert with CONVERT_TZ or in the client")
+			}
+		}
 	}
 	return nil
+}
+
+// unsupportedModes change what a text means in ways that the grammar does not
+// follow. ANSI is a part of some of their names and stands for several.
+var unsupportedModes = []string{"ANSI", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES", "HIGH_NOT_PRECEDENCE"}
+
+// checkMode refuses a statement under a mode that reached the session some other
+// way than by a literal in SET.
+func checkMode(ctx *sql.Context) error {
+	mode := sql.LoadSqlMode(ctx)
+	for _, m := range unsupportedModes {
+		if mode.ModeEnabled(m) || m == "ANSI" && mode.AnsiQuotes() {
+			return fault.New(fault.Unsupported, "the SQL mode %s is not supported: the grammar does not follow it; set sql_mode without it", m)
+		}
+	}
+	return nil
+}
+
+// selectLimit applies sql_select_limit, which drivers set for a maximum of rows,
+// to a query without LIMIT.
+func selectLimit(ctx *sql.Context, st *parse.SQL, n plan.Node) plan.Node {
+	if st.Kind != parse.Query {
+		return n
+	}
+	switch ast := st.AST.(type) {
+	case *sqlparser.Select:
+		if ast.Limit != nil {
+			return n
+		}
+	case *sqlparser.SetOp:
+		if ast.Limit != nil {
+			return n
+		}
+	}
+	v, err := ctx.GetSessionVariable(ctx, "sql_select_limit")
+	if err != nil {
+		return n
+	}
+	var limit uint64
+	switch v := v.(type) {
+	case uint64:
+		limit = v
+	case int64:
+		limit = uint64(v)
+	default:
+		return n
+	}
+	if _, foreign := n.(*plan.Foreign); foreign || limit >= math.MaxInt32 {
+		return n
+	}
+	return &plan.Limit{Input: n, Count: int64(limit)}
 }
 
 // context makes go-mysql-server's context of a statement.

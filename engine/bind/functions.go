@@ -52,7 +52,7 @@ var direct = map[string]signature{
 var constants = map[string]bool{
 	"now": true, "current_timestamp": true, "localtime": true, "localtimestamp": true, "curdate": true, "current_date": true, "curtime": true, "current_time": true,
 	"utc_timestamp": true, "sysdate": true, "database": true, "schema": true, "version": true, "connection_id": true, "user": true, "current_user": true,
-	"session_user": true, "system_user": true, "found_rows": true, "row_count": true, "last_insert_id": true,
+	"session_user": true, "system_user": true, "last_insert_id": true,
 }
 
 func (t *translator) function(e sql.FunctionExpression) plan.Expr {
@@ -60,6 +60,9 @@ func (t *translator) function(e sql.FunctionExpression) plan.Expr {
 	args := e.(sql.Expression).Children()
 	if p, ok := e.(*provided); ok {
 		return p.literal
+	}
+	if name == "found_rows" || name == "row_count" {
+		refuse(fault.Unsupported, "the function %s is not supported; count with SELECT COUNT(*)", strings.ToUpper(name))
 	}
 	if constants[name] {
 		return t.constant(name, e.(sql.Expression))

@@ -67,6 +67,9 @@ func prepareAST(st *parse.SQL) (sqlparser.Statement, error) {
 	if err := uniqueTables(ast); err != nil {
 		return nil, err
 	}
+	if listDepth(ast) > maxListDepth {
+		return nil, fault.New(fault.Limit, "queries in SELECT lists nest more than %d deep; write the inner ones as WITH queries", maxListDepth)
+	}
 	tagArguments(ast)
 	return ast, nil
 }
@@ -101,6 +104,19 @@ func (g *tagger) block(root sqlparser.SQLNode) {
 		}
 		a.Expr = sqlparser.InjectedExpr{Expression: &argumentOf{tag: tags[key], concat: concat}, Children: sqlparser.Exprs{a.Expr}}
 	}
+	// The binder drops a sort expression whose text, without regard to case, it has
+	// seen before, in an enclosing query too.
+	order := func(list sqlparser.OrderBy) {
+		for i, o := range list {
+			switch o.Expr.(type) {
+			case *sqlparser.ColName, *sqlparser.SQLVal, sqlparser.InjectedExpr:
+				continue
+			}
+			list[i].Expr = sqlparser.InjectedExpr{
+				Expression: &argumentOf{tag: fmt.Sprintf("order%d_%d", block, i+1)}, Children: sqlparser.Exprs{o.Expr},
+			}
+		}
+	}
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
 		switch n := n.(type) {
 		case *sqlparser.Select:
@@ -108,6 +124,7 @@ func (g *tagger) block(root sqlparser.SQLNode) {
 				g.block(n)
 				return false, nil
 			}
+			order(n.OrderBy)
 		case *sqlparser.FuncExpr:
 			if name := strings.ToLower(n.Name.String()); aggregating[name] {
 				for i, e := range n.Exprs {
@@ -174,4 +191,40 @@ func uniqueTables(ast sqlparser.SQLNode) error {
 		return err == nil, nil
 	}, ast)
 	return err
+}
+
+// maxListDepth bounds queries inside the SELECT lists of queries: the binder's work
+// doubles with each level.
+const maxListDepth = 10
+
+// listDepth is how deep queries nest in expressions.
+func listDepth(root sqlparser.SQLNode) int {
+	deepest := 0
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		s, ok := n.(*sqlparser.Select)
+		if !ok || n == root {
+			return true, nil
+		}
+		d := listDepth(s)
+		if len(s.From) == 0 || inList(s) {
+			d++
+		}
+		deepest = max(deepest, d)
+		return false, nil
+	}, root)
+	return deepest
+}
+
+// inList reports whether a query has queries in its SELECT list.
+func inList(s *sqlparser.Select) bool {
+	found := false
+	for _, e := range s.SelectExprs {
+		_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+			if _, ok := n.(*sqlparser.Subquery); ok {
+				found = true
+			}
+			return !found, nil
+		}, e)
+	}
+	return found
 }

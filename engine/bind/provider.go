@@ -163,8 +163,16 @@ func (d database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefi
 	if r.View == nil {
 		return sql.ViewDefinition{}, false, nil
 	}
+	// The binder expands views as often and as deep as they are named.
+	st := stateOf(ctx)
+	if st.views++; st.views > maxViews {
+		return sql.ViewDefinition{}, false, fault.New(fault.Limit, "the statement expands more than %d views; a view may refer to itself, or views of views repeat too often", maxViews)
+	}
 	return viewDefinition(name, r), true, nil
 }
+
+// maxViews bounds the views that one statement expands.
+const maxViews = 256
 
 func viewDefinition(name string, r *Relation) sql.ViewDefinition {
 	create := "CREATE VIEW `" + strings.ReplaceAll(name, "`", "``") + "` AS " + r.View.SQL

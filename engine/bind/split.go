@@ -346,7 +346,7 @@ var rowFunctions = func() map[string]bool {
 		greatest least date_format date datetime timestamp year month day dayofmonth dayofweek dayofyear weekday hour minute second microsecond quarter
 		dayname monthname last_day datediff date_add date_sub adddate subdate timestampdiff to_days from_days unix_timestamp from_unixtime str_to_date extract
 		now current_timestamp localtime localtimestamp curdate current_date curtime current_time utc_timestamp database schema connection_id user current_user
-		found_rows row_count last_insert_id any_value count min max group_concat json_arrayagg json_objectagg bit_and bit_or bit_xor
+		last_insert_id any_value count min max group_concat json_arrayagg json_objectagg bit_and bit_or bit_xor
 		sum avg stddev_pop stddev_samp var_pop var_samp std stddev variance mod div`) {
 		out[n] = true
 	}

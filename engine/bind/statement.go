@@ -26,6 +26,7 @@ type statement struct {
 	definer   bool
 	functions map[string]Provide
 	relations map[relationKey]relationAnswer
+	views     int // expanded so far
 	// feed holds the rows of the children of a foreign tree.
 	feed []*feed
 	// withheld lists, by name, the withheld columns of the tables that were named.

@@ -130,6 +130,10 @@ func (f *folder) step(i int) int {
 	s := f.str(i)
 	switch tok.kind {
 	case punct:
+		if in := f.quantified(i); in != "" {
+			f.write(i, i+2, in)
+			return i + 2
+		}
 		switch s {
 		case "(":
 			l := level{clause: f.top().clause, from: f.top().clause == tables}
@@ -180,6 +184,26 @@ func (f *folder) step(i int) int {
 	}
 	f.write(i, i+1, s)
 	return i + 1
+}
+
+// quantified is the operator that the grammar knows for = ANY (query), = SOME
+// (query) and <> ALL (query), "" when none of them stands at token i.
+func (f *folder) quantified(i int) string {
+	query := false
+	switch f.lower(i + 3) {
+	case "select", "with", "table", "values":
+		query = true
+	}
+	if !f.is(i+2, "(") || !query {
+		return ""
+	}
+	switch w := f.lower(i + 1); {
+	case f.is(i, "=") && (w == "any" || w == "some"):
+		return "IN"
+	case (f.is(i, "<>") || f.is(i, "!=")) && w == "all":
+		return "NOT IN"
+	}
+	return ""
 }
 
 // keyword notes what the keyword at i means for the names after it and reports

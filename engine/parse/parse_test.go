@@ -14,6 +14,7 @@ func TestFold(t *testing.T) {
 	for _, c := range []struct{ in, out string }{
 		{"select * from a.b.c", "select * from `a.b`.c"},
 		{"select * from a.b", "select * from a.b"},
+		{"select 1 from t where a = any (select b from d.e.f) and c <> all (select 1)", "select 1 from t where a IN (select b from `d.e`.f) and c NOT IN (select 1)"},
 		{"select * from a . b . c x", "select * from `a.b`.c x"},
 		{"select * from a.b.c.d x, e.f.g y where a.b.c.d.col = y.z and s='a.b.c'", "select * from `a.b.c`.d x, `e.f`.g y where `a.b.c`.d.col = y.z and s='a.b.c'"},
 		{"select a.b.c.col from a.b.c", "select `a.b`.c.col from `a.b`.c"},
