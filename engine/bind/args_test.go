@@ -148,7 +148,7 @@ func TestDeep(t *testing.T) {
 		"select a from t where " + strings.Repeat("not ", 4000) + "ok":                                        true,
 		"select " + strings.Repeat("(select ", 8) + "1" + strings.Repeat(")", 8):                              true,
 		"select " + strings.Repeat("(select ", 150) + "1" + strings.Repeat(")", 150):                          false,
-		"select a from t" + strings.Repeat(" union all select a from u", 500):                                 true,
+		"select a from t" + strings.Repeat(" union all select a from u", 200):                                 true,
 		"select count(*) from t t0" + strings.Repeat(" cross join (select * from t) ", 1) + "x":               true,
 		"select * from " + strings.Repeat("(select * from ", 100) + "t" + strings.Repeat(") x", 100):          true,
 		"select " + strings.Repeat("case when ok then ", 300) + "1" + strings.Repeat(" end", 300) + " from t": true,
@@ -158,7 +158,6 @@ func TestDeep(t *testing.T) {
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%.60s: took %s", text, took)
 		}
-		t.Logf("%.40s %s", text, time.Since(start))
 		if (err == nil) != ok {
 			t.Errorf("%.60s: %v", text, err)
 		}
