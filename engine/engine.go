@@ -61,6 +61,7 @@ type Engine struct {
 	log       *slog.Logger
 	memo      *memo
 	processes processes
+	broken    brokenPolicies
 }
 
 // New makes an engine.

@@ -348,6 +348,35 @@ func TestClosed(t *testing.T) {
 	must(t, ann, "SELECT 1", "1")
 }
 
+// TestMomentaryFilters: a filter that names the time is bound for each statement,
+// not remembered with the time of the first one.
+func TestMomentaryFilters(t *testing.T) {
+	f := open(t)
+	ann := f.session(t, "ann")
+	for _, c := range []struct {
+		filter string
+		moves  bool
+	}{
+		{"unix_timestamp(now(6)) * 0 + microsecond(now(6)) >= 0", true},
+		{"cust_id > 0", false},
+	} {
+		asked := 0
+		f.source.set(func(s *state) {
+			s.version = c.filter
+			s.restrict = func(identity.Principal, *plan.Table) *policy.Restrictions {
+				asked++
+				return &policy.Restrictions{Complete: true, Filters: []policy.RowFilter{{SQL: c.filter}}}
+			}
+		})
+		for range 3 {
+			must(t, ann, "SELECT count(*) FROM bank.customers", "12")
+		}
+		if (asked == 3) != c.moves {
+			t.Errorf("%s was resolved %d times in 3 statements", c.filter, asked)
+		}
+	}
+}
+
 // TestHidden: a table that may not be read and one that does not exist give the
 // same error, down to the text.
 func TestHidden(t *testing.T) {

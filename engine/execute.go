@@ -38,6 +38,8 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.policyStatus()
 		case *parse.ShowProcesslist:
 			return st.processList()
+		case *parse.ShowGrants:
+			return st.grants(ctx, stmt)
 		case *parse.Kill:
 			return &Result{}, s.engine.processes.kill(stmt.ID, stmt.Query, s.principal)
 		case *parse.Use:
@@ -72,6 +74,10 @@ func kindOf(stmt parse.Statement) string {
 		return "kill"
 	case *parse.Use:
 		return "use"
+	case *parse.ShowPolicyStatus, *parse.ShowProcesslist, *parse.ShowGrants:
+		return "show"
+	case *parse.Prepare, *parse.Deallocate:
+		return "prepare"
 	}
 	return "other"
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,11 @@ func (st *statement) explain(ctx context.Context, x *parse.Explain, args []plan.
 	sql, ok := x.Stmt.(*parse.SQL)
 	if !ok || sql.Kind == parse.Write {
 		return nil, unsupported("EXPLAIN of this statement")
+	}
+	switch x.Format {
+	case "", "tree", "traditional", "plan":
+	default:
+		return nil, unsupported("EXPLAIN FORMAT=" + strings.ToUpper(x.Format))
 	}
 	governed, record, err := st.govern(ctx, sql, args)
 	if err != nil {
@@ -113,7 +119,7 @@ func (st *statement) policyStatus() (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		lastError, problems := s.LastError, strings.Join(s.Problems, "; ")
+		lastError, problems := s.LastError, strings.Join(append(slices.Clone(s.Problems), st.engine.broken.list()...), "; ")
 		if !st.principal.Admin {
 			lastError, problems = "", ""
 			if s.LastError != "" {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"regexp"
 	"strings"
 	"time"
 
@@ -159,9 +160,33 @@ func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan
 	var read []*plan.Table
 	b, err := rewrite.Prepare(ctx, t, merged, policyBinder{st: st, read: &read}, st.engine.masks)
 	if err != nil {
+		st.engine.broken.add(st.version, err)
 		return nil, nil, expires, err
 	}
+	if passing(merged) {
+		expires = st.started
+	}
 	return b, read, expires, nil
+}
+
+// momentary finds what binding folds to a value of this moment or connection. It
+// may find too much (a word in a text literal), which only costs time.
+var momentary = regexp.MustCompile(`(?i)\b(now|curdate|curtime|current_date|current_time|current_timestamp|localtime|localtimestamp|utc_date|utc_time|utc_timestamp|sysdate|unix_timestamp|(session_|system_)?user\s*\()`)
+
+// passing reports whether a text of the restrictions holds for this moment only,
+// so that the next statement must bind it again.
+func passing(r *policy.Restrictions) bool {
+	for _, f := range r.Filters {
+		if momentary.MatchString(f.SQL) {
+			return true
+		}
+	}
+	for _, c := range r.Columns {
+		if momentary.MatchString(c.SQL) {
+			return true
+		}
+	}
+	return false
 }
 
 // current reports whether a table that a policy text reads is still at the

@@ -88,7 +88,7 @@ Connect with any MySQL client, the password is "demo" for everybody:
 	fmt.Fprintln(stdout)
 	if !*noTour {
 		if err := tour(ctx, *port, stdout); err != nil {
-			return fmt.Errorf("the tour failed: %w", err)
+			fmt.Fprintf(stdout, "The tour failed: %v\n\n", err)
 		}
 	}
 	fmt.Fprintf(stdout, "Serving on 127.0.0.1:%d, metrics on http://127.0.0.1:%d/metrics. Ctrl-C ends.\n", *port, *opsPort)
@@ -264,7 +264,8 @@ func tour(ctx context.Context, port int, stdout io.Writer) error {
 		}
 		fmt.Fprintln(stdout)
 	}
-	fmt.Fprintln(stdout, "Ask why as admin: EXPLAIN POLICY SELECT * FROM bank.customers;")
+	fmt.Fprintln(stdout, "Ask what happens to a statement: EXPLAIN POLICY SELECT * FROM bank.customers;")
+	fmt.Fprintln(stdout, "Which policies acted on each statement, in full, is in audit.jsonl in the folder.")
 	fmt.Fprintln(stdout)
 	return nil
 }

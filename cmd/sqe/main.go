@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	} else {
 		fmt.Fprintf(stderr, "sqe: there is no command %q\n\n", name)
 	}
-	fmt.Fprintln(out, "usage: sqe COMMAND [options]; sqe COMMAND -h explains one")
+	fmt.Fprintln(out, "usage: sqe COMMAND [options]; sqe COMMAND --help explains one")
 	fmt.Fprintln(out)
 	for _, c := range commands {
 		fmt.Fprintf(out, "  %-14s %s\n", c.name, c.summary)

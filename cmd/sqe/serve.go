@@ -93,7 +93,7 @@ func checkCommand(_ context.Context, args []string, stdout io.Writer) error {
 		problems = append(problems, err)
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%d problems\n%w", len(problems), errors.Join(problems...))
+		return fmt.Errorf("%s\n%w", counted(len(problems), "problem"), errors.Join(problems...))
 	}
 	_, err = fmt.Fprintln(stdout, "the configuration and the policies are in order")
 	return err

@@ -198,7 +198,7 @@ func printRows(rows *sql.Rows, stdout io.Writer) error {
 		for i, c := range cells {
 			line[i] = "NULL"
 			if c != nil {
-				line[i] = printable(string(c))
+				line[i] = printable(string(c), len(columns) == 1)
 			}
 		}
 		fmt.Fprintln(w, strings.Join(line, "\t"))
@@ -210,14 +210,26 @@ func printRows(rows *sql.Rows, stdout io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "(%d rows)\n", n)
+	_, err = fmt.Fprintf(stdout, "(%s)\n", counted(n, "row"))
 	return err
 }
 
-// printable keeps control characters of data away from the terminal.
-func printable(s string) string {
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// printable keeps control characters of data away from the terminal. Lines of a
+// text stay lines where they do not break a table.
+func printable(s string, lines bool) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		switch {
+		case r == '\n' && lines:
+			return r
+		case r < ' ' || r == 0x7f:
 			return '·'
 		}
 		return r

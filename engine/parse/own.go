@@ -159,8 +159,42 @@ func (p *parser) show() (Statement, error) {
 		return &ShowProcesslist{}, p.end()
 	case p.accept("show", "full", "processlist"):
 		return &ShowProcesslist{Full: true}, p.end()
+	case p.accept("show", "grants"):
+		return p.showGrants()
 	}
 	return nil, nil
+}
+
+// showGrants reads [FOR user]; the host behind a user is not looked at.
+func (p *parser) showGrants() (Statement, error) {
+	g := &ShowGrants{}
+	if !p.accept("for") {
+		return g, p.end()
+	}
+	if p.accept("current_user") {
+		if p.acceptPunct("(") && !p.acceptPunct(")") {
+			return nil, p.expected(")")
+		}
+		return g, p.end()
+	}
+	if p.pos >= len(p.tokens) {
+		return nil, p.expected("a user")
+	}
+	switch s := p.str(p.pos); p.tokens[p.pos].kind {
+	case word, quoted:
+		g.User = unquoteName(s)
+	case str:
+		// A user is quoted as text or as a name; a quote inside is doubled.
+		q := s[:1]
+		g.User = strings.ReplaceAll(strings.Trim(s, q), q+q, q)
+	default:
+		return nil, p.expected("a user")
+	}
+	p.pos++
+	if p.pos < len(p.tokens) && (p.tokens[p.pos].kind == variable || p.str(p.pos) == "@") {
+		p.pos = len(p.tokens) // @'host'
+	}
+	return g, p.end()
 }
 
 func (p *parser) kill() (Statement, error) {

@@ -47,6 +47,9 @@ type ShowPolicyStatus struct{}
 // ShowProcesslist is SHOW [FULL] PROCESSLIST.
 type ShowProcesslist struct{ Full bool }
 
+// ShowGrants is SHOW GRANTS [FOR user]; User is "" for oneself.
+type ShowGrants struct{ User string }
+
 // Kill is KILL [CONNECTION | QUERY] id.
 type Kill struct {
 	ID    uint32
@@ -80,6 +83,7 @@ func (*ExplainPolicy) statement()    {}
 func (*ShowPolicyStatus) statement() {}
 func (*ShowProcesslist) statement()  {}
 func (*Kill) statement()             {}
+func (*ShowGrants) statement()       {}
 func (*Prepare) statement()          {}
 func (*ExecuteStmt) statement()      {}
 func (*Deallocate) statement()       {}
