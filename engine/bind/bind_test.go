@@ -145,7 +145,7 @@ func TestKinds(t *testing.T) {
 		"select * from bad":              fault.NotFound,
 		"select ssn from secret":         fault.Withheld,
 		"select 1 from secret where ssn": fault.Withheld,
-		"select nofunc(a) from t":        fault.Unsupported,
+		"select nofunc(a) from t":        fault.NoFunction,
 		"select a from t group by b":     fault.BadStatement,
 		"set global sql_mode = ''":       fault.Denied,
 		"insert into t values (1)":       fault.Unsupported,

@@ -20,7 +20,7 @@ import (
 
 // Options configure a Binder.
 type Options struct {
-	// Version is what VERSION() and @@version answer, after MySQL's own version.
+	// Version is what VERSION() and @@version answer.
 	Version string
 	// Accepts reports by an error that the executor cannot run a node with these
 	// expressions (what is below the node was asked before). nil accepts all.
@@ -303,5 +303,5 @@ func (b *Binder) version() string {
 	if b.options.Version == "" {
 		return mysqlVersion + "-SQE"
 	}
-	return mysqlVersion + "-SQE-" + strings.ReplaceAll(b.options.Version, " ", "-")
+	return b.options.Version
 }

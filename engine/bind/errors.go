@@ -102,7 +102,7 @@ func (st *statement) fault(err error, ast sqlparser.SQLNode) error {
 	case is(sql.ErrNoTablesUsed):
 		return fault.New(fault.BadStatement, "No tables used")
 	case is(sql.ErrFunctionNotFound, sql.ErrTableFunctionNotFound):
-		return fault.New(fault.Unsupported, "the function '%s' does not exist in SQE; docs/sql.md lists those that do", name(0))
+		return fault.New(fault.NoFunction, "the function '%s' does not exist in SQE; docs/sql.md lists those that do", name(0))
 	case is(sql.ErrInvalidArgumentNumber):
 		return fault.New(fault.BadStatement, "Incorrect parameter count in the call to function '%s'", name(0))
 	case is(sql.ErrInvalidOperandColumns):
