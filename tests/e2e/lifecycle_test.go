@@ -155,9 +155,13 @@ func TestPortInUse(t *testing.T) {
 
 // TestUnusableFolder: a file in the way, and a file system that refuses.
 func TestUnusableFolder(t *testing.T) {
-	port, err := sqetest.FreePort()
-	if err != nil {
-		t.Fatal(err)
+	var ports [2]int
+	for i := range ports {
+		port, err := sqetest.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = port
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -165,7 +169,7 @@ func TestUnusableFolder(t *testing.T) {
 	}
 	// Permissions do not bind root, the kernel's own file system does.
 	for _, dir := range []string{filepath.Join(file, "demo"), "/sys/demo"} {
-		out, err := sqetest.Run("demo", "--dir", dir, "--port", fmt.Sprint(port), "--no-tour")
+		out, err := sqetest.Run("demo", "--dir", dir, "--port", fmt.Sprint(ports[0]), "--ops-port", fmt.Sprint(ports[1]), "--no-tour")
 		if err == nil || !strings.Contains(out, "--dir") || strings.Contains(out, "goroutine ") {
 			t.Errorf("%s: %v: %s", dir, err, out)
 		}
