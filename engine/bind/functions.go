@@ -193,7 +193,7 @@ func (t *translator) constant(name string, e sql.Expression) plan.Expr {
 	case "version":
 		return text(t.binder.version())
 	case "database", "schema":
-		if db := t.ctx.GetCurrentDatabase(); db != "" {
+		if db := selected(t.ctx.GetCurrentDatabase()); db != "" {
 			return text(db)
 		}
 		return null(plan.String)

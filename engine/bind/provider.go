@@ -132,6 +132,9 @@ func (d database) GetTableNames(ctx *sql.Context) ([]string, error) {
 }
 
 func (d database) names(ctx *sql.Context) (tables, views []string, err error) {
+	if d == noDatabase {
+		return nil, nil, errNoDatabase
+	}
 	rel := stateOf(ctx).rel
 	ok, err := rel.HasDatabase(ctx, string(d))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
+	"sqe/fault"
 	"sqe/identity"
 	"sqe/plan"
 )
@@ -40,7 +41,7 @@ func (b *Binder) NewSession(id uint32, p identity.Principal, remote string) *Ses
 		// A variable that this version of the library does not have stays unknown.
 		_ = s.gms.InitSessionVariable(ctx, name, value)
 	}
-	s.gms.SetCurrentDatabase(b.options.DefaultDatabase)
+	s.SetDatabase(b.options.DefaultDatabase)
 	// Relations shows no view that may not be seen, so its text may be shown.
 	privileges := mysql_db.NewPrivilegeSet()
 	privileges.AddGlobalStatic(sql.PrivilegeType_ShowView)
@@ -57,11 +58,31 @@ func hostOf(remote string) string {
 	return remote
 }
 
-// Database is the current database, "" when none is selected.
-func (s *Session) Database() string { return s.gms.GetCurrentDatabase() }
+// noDatabase is the current database of go-mysql-server's session when none is
+// selected: without a current one the library refuses every view, also one with a
+// full name. It cannot be typed, and nothing is found in it.
+const noDatabase = "\x00none"
 
-// SetDatabase selects a database. That it exists is for the caller to check.
-func (s *Session) SetDatabase(name string) { s.gms.SetCurrentDatabase(name) }
+var errNoDatabase = fault.New(fault.NoDatabase, "No database selected; USE one, or write database.table")
+
+// Database is the current database, "" when none is selected.
+func (s *Session) Database() string { return selected(s.gms.GetCurrentDatabase()) }
+
+func selected(database string) string {
+	if database == noDatabase {
+		return ""
+	}
+	return database
+}
+
+// SetDatabase selects a database, or none. That it exists is for the caller to
+// check.
+func (s *Session) SetDatabase(name string) {
+	if name == "" {
+		name = noDatabase
+	}
+	s.gms.SetCurrentDatabase(name)
+}
 
 // UserVariable is the value of @name.
 func (s *Session) UserVariable(name string) (plan.Literal, bool) {

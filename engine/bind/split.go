@@ -87,6 +87,11 @@ func (s *splitter) retype(n sql.Node) sql.Node {
 			if typ, ok := s.retyped[e.Id()]; ok && !typ.Equals(e.Type()) {
 				return expression.NewGetFieldWithTable(int(e.Id()), int(e.TableId()), typ, e.Database(), e.Table(), e.Name(), true), transform.NewTree, nil
 			}
+		case *expression.EnumToString:
+			// The tables of information_schema hold the text of an ENUM, not its number.
+			if g, ok := e.Enum.(*expression.GetField); ok {
+				return expression.NewGetFieldWithTable(int(g.Id()), int(g.TableId()), stringType, g.Database(), g.Table(), g.Name(), g.IsNullable()), transform.NewTree, nil
+			}
 		case *gmsplan.Subquery:
 			return e.WithQuery(s.retype(e.Query)), transform.NewTree, nil
 		case *gmsplan.ExistsSubquery:
@@ -117,6 +122,16 @@ var rowNodes = map[string]bool{
 
 // split replaces the largest pieces of n that can be translated by leaves.
 func (s *splitter) split(n sql.Node) sql.Node {
+	if s, ok := n.(*gmsplan.ShowTableStatus); ok {
+		// A list goes on where one of its tables cannot be loaded.
+		if d, ok := s.Database().(database); ok {
+			out, err := s.WithDatabase(listed{d})
+			if err != nil {
+				panic(failure{err})
+			}
+			return out
+		}
+	}
 	if informational[typeName(n)] {
 		return n
 	}

@@ -59,6 +59,9 @@ func stateOf(ctx context.Context) *statement {
 
 // relation asks for a relation once in a statement.
 func (st *statement) relation(ctx context.Context, database, name string, at plan.AsOf) (*Relation, error) {
+	if database == noDatabase {
+		return nil, errNoDatabase
+	}
 	key := relationKey{database: database, name: name, ref: at.Ref, snapshot: at.Snapshot}
 	if !at.Time.IsZero() {
 		key.time = at.Time.UnixNano()

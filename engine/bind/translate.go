@@ -50,6 +50,10 @@ type scope struct {
 	// keys are grouping expressions of the block's Aggregate, as expressions over
 	// its output, with the columns that hold them.
 	keys []groupKey
+	// work holds the columns of work tables by the name of the table (or its alias)
+	// and of the column, in lower case: the binder gives a use of a work table new
+	// ids that the node does not know.
+	work map[[2]string]plan.Column
 }
 
 type groupKey struct {
@@ -133,7 +137,11 @@ func (t *translator) node(n sql.Node) plan.Node {
 	case *gmsplan.ResolvedTable:
 		return t.table(n)
 	case *gmsplan.TableAlias:
-		return t.node(n.Child)
+		out := t.node(n.Child)
+		if r, ok := n.Child.(*gmsplan.RecursiveTable); ok {
+			t.nameWork(n.Name(), r, out)
+		}
+		return out
 	case *gmsplan.SubqueryAlias:
 		return t.subqueryAlias(n)
 	case *gmsplan.Filter:
@@ -640,8 +648,12 @@ func (t *translator) recursive(n *gmsplan.RecursiveCte) plan.Node {
 	t.pop()
 	t.recursions++
 	rec := &plan.Recursive{ID: t.recursions, Name: n.Name(), All: !u.Distinct}
-	for _, c := range anchor.Columns() {
+	names := n.Working.Schema()
+	for i, c := range anchor.Columns() {
 		typ := c.Type
+		if i < len(names) {
+			c.Name = names[i].Name
+		}
 		if typ.ID() == plan.Null.ID() {
 			typ = plan.String
 		}
@@ -687,10 +699,35 @@ func (t *translator) workTable(n *gmsplan.RecursiveTable) plan.Node {
 				t.define(id, out.Cols[i])
 			}
 		}
+		t.nameWork(n.Name(), n, out)
 		return t.accept(out)
 	}
 	cannot("a recursive query outside of its definition")
 	return nil
+}
+
+// nameWork makes the columns of a use of a work table known by name.
+func (t *translator) nameWork(table string, n *gmsplan.RecursiveTable, out plan.Node) {
+	if t.scope.work == nil {
+		t.scope.work = map[[2]string]plan.Column{}
+	}
+	cols := out.Columns()
+	for i, c := range n.Schema() {
+		if i < len(cols) {
+			t.scope.work[[2]string{strings.ToLower(table), strings.ToLower(c.Name)}] = cols[i]
+		}
+	}
+}
+
+// workColumn finds a column of a work table by its name.
+func (t *translator) workColumn(table, name string) (plan.Column, bool) {
+	key := [2]string{strings.ToLower(table), strings.ToLower(name)}
+	for s := t.scope; s != nil; s = s.parent {
+		if c, ok := s.work[key]; ok {
+			return c, true
+		}
+	}
+	return plan.Column{}, false
 }
 
 // values translates literal rows.

@@ -69,10 +69,11 @@ func arrowType(t sql.Type) (typ arrow.DataType, ok bool) {
 		return plan.JSON, true
 	case types.IsDecimal(t):
 		d, ok := t.(sql.DecimalType)
-		if !ok || d.Precision() > 38 {
+		if !ok {
 			return nil, false
 		}
-		return plan.Decimal(int32(d.Precision()), int32(d.Scale())), true
+		// A value that needs more digits than there are is out of range when it comes.
+		return plan.Decimal(int32(min(d.Precision(), 38)), int32(d.Scale())), true
 	case types.IsEnum(t), types.IsSet(t):
 		return plan.String, true
 	}

@@ -396,15 +396,28 @@ func (c *compiler) recursive(n *plan.Recursive) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	word := "UNION"
+	table, columns, word := workTable(n.ID), workColumns(len(n.Cols)), "UNION"
 	if n.All {
+		// Each row carries its round, so that a recursion without end becomes an
+		// error. A UNION drops rows that it has, which a round would keep apart.
 		word = "UNION ALL"
+		columns += ", " + roundColumn
+		anchor = fmt.Sprintf("SELECT *, 0::BIGINT FROM (%s) AS %s", anchor, c.alias())
+		rows, round := c.alias(), c.alias()
+		step = fmt.Sprintf("SELECT %s.*, %s.n + 1 FROM (%s) AS %s, (SELECT max(%s) AS n FROM %s) AS %s"+
+			" WHERE CASE WHEN %s.n >= %d THEN error('%s') ELSE TRUE END",
+			rows, round, step, rows, roundColumn, table, round, round, maxRounds, roundsMark)
 	}
 	items := make([]string, len(n.Cols))
 	for i, col := range n.Cols {
 		items[i] = workColumn(i) + " AS " + columnName(col.ID)
 	}
 	return &block{from: fmt.Sprintf("(WITH RECURSIVE %s(%s) AS ((%s) %s (%s)) SELECT %s FROM %s) AS %s",
-		workTable(n.ID), workColumns(len(n.Cols)), anchor, word, step,
-		strings.Join(items, ", "), workTable(n.ID), c.alias())}, nil
+		table, columns, anchor, word, step, strings.Join(items, ", "), table, c.alias())}, nil
 }
+
+// maxRounds is how often a recursive query may repeat: MySQL's default of
+// cte_max_recursion_depth.
+const maxRounds = 1000
+
+const roundColumn = "w_round"

@@ -16,6 +16,7 @@ const (
 	limitMark  = "sqe-limit: "
 	streamMark = "sqe-stream: "
 	jsonMark   = "sqe-json: "
+	roundsMark = "sqe-rounds: "
 )
 
 // engineError is an error of DuckDB. Its text holds values of rows: it is a
@@ -54,6 +55,8 @@ func failure(ctx context.Context, msg string) error {
 		return fault.Wrap(fault.OutOfRange, cause, "a numeric result is out of range")
 	case strings.Contains(msg, jsonMark):
 		return fault.Wrap(fault.BadStatement, cause, "Invalid JSON text in a value of a JSON function")
+	case strings.Contains(msg, roundsMark):
+		return fault.Wrap(fault.Limit, cause, "the recursive query repeats more than %d times; give it a condition that ends it", maxRounds)
 	case strings.Contains(msg, limitMark):
 		return fault.Wrap(fault.Limit, cause, "a text result is longer than 16 MiB")
 	case strings.Contains(msg, "More than one row returned by a subquery"):

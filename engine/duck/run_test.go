@@ -137,6 +137,21 @@ func TestRecursive(t *testing.T) {
 	circle := &plan.Project{Input: work, Items: []plan.Item{item(3, call("mod", call("add", ref(work, 0), 1), 3))}}
 	d := &plan.Recursive{ID: 7, Name: "n", Anchor: anchor, Step: circle, Cols: cols(4)}
 	want(t, in, &plan.Sort{Input: d, Keys: []plan.SortKey{asc(ref(d, 0))}}, nil, "0", "1", "2")
+	// With ALL a recursion that never ends is an error, one of a thousand rounds
+	// is none.
+	same := &plan.Project{Input: work, Items: []plan.Item{item(3, ref(work, 0))}}
+	endless := &plan.Recursive{ID: 7, Name: "n", Anchor: anchor, Step: same, All: true, Cols: cols(4)}
+	if _, err := run(t, in, endless, nil); !fault.Is(err, fault.Limit) {
+		t.Errorf("an endless recursion gives %v", err)
+	}
+	long := &plan.Project{
+		Input: &plan.Filter{Input: work, Cond: call("lt", ref(work, 0), maxRounds)},
+		Items: []plan.Item{item(3, call("add", ref(work, 0), 1))},
+	}
+	n, err := run(t, in, &plan.Recursive{ID: 7, Name: "n", Anchor: anchor, Step: long, All: true, Cols: cols(4)}, nil)
+	if err != nil || len(n) != maxRounds {
+		t.Errorf("%d rows, %v", len(n), err)
+	}
 }
 
 func TestQueue(t *testing.T) {
