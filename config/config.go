@@ -87,6 +87,12 @@ type Policy struct {
 	Timeout        Duration `key:"timeout" default:"10s" min:"100ms" doc:"ranger: time for one request."`
 	PolarisService string   `key:"polaris-service" doc:"Name of the Ranger service for access to objects; \"\": the source has none."`
 	DataService    string   `key:"data-service" required:"true" doc:"Name of the Ranger service, of type hive or trino, for row filters and masks."`
+	Realm          string   `key:"realm" default:"POLARIS" doc:"Root of the resources in policies of polaris-service."`
+	Groups         string   `key:"groups" default:"both" oneof:"both identity ranger" doc:"Whose groups count: those of the login, those of Ranger's user store, or both."`
+	DatabaseKey    string   `key:"database-key" default:"both" oneof:"both namespace catalog.namespace last-level" doc:"What the database of a hive policy names: \"ns1.ns2\", \"catalog.ns1.ns2\", either, or \"ns1.ns2\" and \"ns2\" alone."`
+	MaskPrecedence string   `key:"mask-precedence" default:"tag" oneof:"tag resource" doc:"Which mask acts where a tag policy and a policy on the column both have one."`
+	Filters        string   `key:"filter-combination" default:"all" oneof:"all ranger" doc:"all: the row filters of tags and of the table both hold. ranger: one, as Ranger's engine gives."`
+	ColumnAccess   string   `key:"column-access" default:"deny" oneof:"deny ignore" doc:"deny: a column on which the data service denies select is withheld."`
 	PollInterval   Duration `key:"poll-interval" default:"10s" min:"100ms" doc:"How often the source is asked for changes."`
 	MaxStaleness   Duration `key:"max-staleness" default:"60s" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
 }

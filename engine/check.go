@@ -31,7 +31,7 @@ func (e *Engine) check(ctx context.Context, t *plan.Table, r *policy.Restriction
 	s := &Session{engine: e, principal: identity.Principal{Name: "check"}, process: &process{}}
 	s.Reset()
 	var read []*plan.Table
-	b, err := rewrite.Prepare(ctx, t, r, policyBinder{st: s.begin(), read: &read}, e.masks)
+	b, err := rewrite.Prepare(ctx, t, r, s.begin().policyBinder(nil, &read), e.masks)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ type Session struct {
 	principal identity.Principal
 	info      ConnInfo
 	vars      *bind.Session
-	policy    *bind.Session // binds policy texts: nothing that the user sets reaches it
 	process   *process
 	prepared  map[string]*Prepared
 	closeOnce sync.Once
@@ -47,7 +46,6 @@ func (e *Engine) Open(p identity.Principal, info ConnInfo) (*Session, error) {
 // statements, warnings. The database is again that of the login.
 func (s *Session) Reset() {
 	s.vars = s.engine.binder.NewSession(s.info.ID, s.principal, s.info.RemoteAddr)
-	s.policy = s.engine.binder.NewSession(s.info.ID, s.principal, s.info.RemoteAddr)
 	s.prepared = map[string]*Prepared{}
 	s.setDatabase(s.info.Database)
 }

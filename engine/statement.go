@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,7 +159,7 @@ func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan
 		expires = st.started
 	}
 	var read []*plan.Table
-	b, err := rewrite.Prepare(ctx, t, merged, policyBinder{st: st, read: &read}, st.engine.masks)
+	b, err := rewrite.Prepare(ctx, t, merged, st.policyBinder(states, &read), st.engine.masks)
 	if err != nil {
 		st.engine.broken.add(st.version, err)
 		return nil, nil, expires, err
@@ -209,10 +210,24 @@ func (st *statement) saltBytes() []byte {
 	return st.salt
 }
 
-// policyBinder binds policy texts. It implements rewrite.Binder.
+// policyBinder binds policy texts. It implements rewrite.Binder. Its session is
+// the principal's own, with the roles that the policy sources give, but without
+// anything that the user can set.
 type policyBinder struct {
-	st   *statement
-	read *[]*plan.Table
+	st      *statement
+	session *bind.Session
+	read    *[]*plan.Table
+}
+
+func (st *statement) policyBinder(states []policy.State, read *[]*plan.Table) policyBinder {
+	p := st.principal
+	if p.ActiveRoles == nil {
+		p.Roles = slices.Clone(p.Roles)
+		for _, s := range states {
+			p.Roles = append(p.Roles, s.Roles(st.principal)...)
+		}
+	}
+	return policyBinder{st: st, session: st.engine.binder.NewSession(0, p, ""), read: read}
 }
 
 func (b policyBinder) relations(t *plan.Table) bind.Relations {
@@ -221,14 +236,10 @@ func (b policyBinder) relations(t *plan.Table) bind.Relations {
 
 // Condition implements rewrite.Binder.
 func (b policyBinder) Condition(ctx context.Context, t *plan.Table, sql string) (*plan.Scan, plan.Expr, error) {
-	return b.st.engine.binder.Condition(ctx, b.st.policySession(), b.relations(t), t, sql)
+	return b.st.engine.binder.Condition(ctx, b.session, b.relations(t), t, sql)
 }
 
 // Value implements rewrite.Binder.
 func (b policyBinder) Value(ctx context.Context, t *plan.Table, sql string) (*plan.Scan, plan.Expr, error) {
-	return b.st.engine.binder.Value(ctx, b.st.policySession(), b.relations(t), t, sql)
+	return b.st.engine.binder.Value(ctx, b.session, b.relations(t), t, sql)
 }
-
-// policySession is where policy texts are bound: the principal's own, but without
-// anything that the user can set.
-func (st *statement) policySession() *bind.Session { return st.session.policy }

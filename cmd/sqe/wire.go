@@ -167,18 +167,32 @@ func (in *instance) openSources() ([]policy.Source, error) {
 }
 
 func (in *instance) openSource(p config.Policy) (*rangerclient.Source, error) {
+	// The default of each choice is the zero value there.
+	choice := func(value, standard string) string {
+		if value == standard {
+			return ""
+		}
+		return value
+	}
+	options := rangerclient.Options{
+		Realm: p.Realm, Groups: rangerclient.Groups(choice(p.Groups, "both")),
+		DatabaseKey:       rangerclient.DatabaseKey(choice(p.DatabaseKey, "both")),
+		MaskPrecedence:    rangerclient.MaskPrecedence(choice(p.MaskPrecedence, "tag")),
+		FilterCombination: rangerclient.FilterCombination(choice(p.Filters, "all")),
+		ColumnAccess:      rangerclient.ColumnAccess(choice(p.ColumnAccess, "deny")),
+	}
 	if p.Kind == "ranger" {
 		return rangerclient.OpenREST(rangerclient.RESTConfig{
 			Name: p.Name, URL: p.URL, Username: p.Username, Password: p.Password.Reveal(), AllowHTTP: p.AllowHTTP,
 			CAFile: string(p.CAFile), CertFile: string(p.ClientCert), KeyFile: string(p.ClientKey),
 			Timeout: time.Duration(p.Timeout), SnapshotFile: string(p.SnapshotFile),
 			PolarisService: p.PolarisService, DataService: p.DataService,
-			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Log: in.log,
+			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
 		})
 	}
 	return rangerclient.OpenFolder(rangerclient.FolderConfig{
 		Name: p.Name, Dir: string(p.Directory), PolarisService: p.PolarisService, DataService: p.DataService,
-		RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Log: in.log,
+		RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
 	})
 }
 
