@@ -90,7 +90,13 @@ func (s *splitter) retype(n sql.Node) sql.Node {
 		case *expression.EnumToString:
 			// The tables of information_schema hold the text of an ENUM, not its number.
 			if g, ok := e.Enum.(*expression.GetField); ok {
-				return expression.NewGetFieldWithTable(int(g.Id()), int(g.TableId()), stringType, g.Database(), g.Table(), g.Name(), g.IsNullable()), transform.NewTree, nil
+				return textField(g), transform.NewTree, nil
+			}
+		case *expression.CollatedExpression:
+			// Their texts are of another character set, which takes no collation of ours.
+			if g, ok := e.Child().(*expression.GetField); ok && types.IsText(g.Type()) {
+				out, err := e.WithChildren(textField(g))
+				return out, transform.NewTree, err
 			}
 		case *gmsplan.Subquery:
 			return e.WithQuery(s.retype(e.Query)), transform.NewTree, nil
@@ -103,6 +109,11 @@ func (s *splitter) retype(n sql.Node) sql.Node {
 		panic(failure{err})
 	}
 	return out
+}
+
+// textField is a column of text in our own character set.
+func textField(g *expression.GetField) sql.Expression {
+	return expression.NewGetFieldWithTable(int(g.Id()), int(g.TableId()), stringType, g.Database(), g.Table(), g.Name(), g.IsNullable())
 }
 
 // informational lists statements that read names and schemas only.
@@ -122,15 +133,10 @@ var rowNodes = map[string]bool{
 
 // split replaces the largest pieces of n that can be translated by leaves.
 func (s *splitter) split(n sql.Node) sql.Node {
-	if s, ok := n.(*gmsplan.ShowTableStatus); ok {
-		// A list goes on where one of its tables cannot be loaded.
-		if d, ok := s.Database().(database); ok {
-			out, err := s.WithDatabase(listed{d})
-			if err != nil {
-				panic(failure{err})
-			}
-			return out
-		}
+	if status, ok := n.(*gmsplan.ShowTableStatus); ok {
+		out := *status
+		out.Catalog = lazyCatalog{status.Catalog}
+		return &out
 	}
 	if informational[typeName(n)] {
 		return n
