@@ -54,6 +54,8 @@ type ColumnRecord struct {
 	Origin *policy.Origin  `json:"origin,omitempty"`
 	Also   []policy.Origin `json:"also,omitempty"`
 	Why    string          `json:"why,omitempty"`
+
+	top int // the top-level field that holds the field
 }
 
 // Line is one row of EXPLAIN POLICY.
@@ -124,6 +126,7 @@ func (p *preparation) columnRecords(out []ColumnRecord, f, top plan.Field, b *Bo
 		c := ColumnRecord{
 			Field: f.ID, Column: p.names[f.ID], Rule: words.rule, Effect: words.effect,
 			Action: rule.Action, SQL: rule.SQL, Origin: &origin, Also: p.restrictions.Also[f.ID], Why: rule.Why,
+			top: top.ID,
 		}
 		// One field that cannot be masked withholds the column that holds it.
 		if why, ok := b.withheld[top.ID]; ok {
@@ -169,14 +172,15 @@ func (r *Record) Public() *Record {
 			p.Filters = []FilterRecord{{Effect: rowsFiltered}}
 		}
 		for _, c := range t.Columns {
-			p.Columns = append(p.Columns, ColumnRecord{Field: c.Field, Column: c.Column, Effect: c.Effect})
+			p.Columns = append(p.Columns, ColumnRecord{Field: c.Field, Column: c.Column, Effect: c.Effect, top: c.top})
 		}
 		out.Tables[i] = p
 	}
 	return out
 }
 
-// Lines is the record as rows of text, tables in the order of the statement.
+// Lines is the record as rows of text, tables in the order of the statement: what
+// acts on the columns that the statement uses, and which columns are withheld.
 func (r *Record) Lines() []Line {
 	var out []Line
 	for _, t := range r.Tables {
@@ -191,6 +195,9 @@ func (r *Record) Lines() []Line {
 			out = append(out, Line{Table: name, Effect: f.Effect, Policy: originText(f.Origin), Why: f.SQL})
 		}
 		for _, c := range t.Columns {
+			if c.Effect != columnWithheld && !slices.Contains(t.Used, c.top) {
+				continue
+			}
 			why := strings.TrimSpace(c.Action + " " + c.SQL)
 			if c.Why != "" {
 				why = strings.TrimSpace(why + ": " + c.Why)
