@@ -343,7 +343,22 @@ func (in *Instance) Stats() Stats {
 	defer duckdb.DestroyResult(&res)
 	const q = "SELECT sum(memory_usage_bytes)::BIGINT, sum(temporary_storage_bytes)::BIGINT FROM duckdb_memory()"
 	if duckdb.Query(conn, q, &res) == duckdb.StateSuccess {
-		s.Memory, s.Spilled = duckdb.ValueInt64(&res, 0, 0), duckdb.ValueInt64(&res, 1, 0)
+		if chunk := duckdb.FetchChunk(res); chunk.Ptr != nil {
+			s.Memory, s.Spilled = firstInt64(chunk, 0), firstInt64(chunk, 1)
+			duckdb.DestroyDataChunk(&chunk)
+		}
 	}
 	return s
+}
+
+// firstInt64 is the BIGINT in the first row of a column, -1 when there is none.
+func firstInt64(chunk duckdb.DataChunk, column duckdb.IdxT) int64 {
+	if duckdb.DataChunkGetSize(chunk) == 0 {
+		return -1
+	}
+	v := duckdb.DataChunkGetVector(chunk, column)
+	if valid := duckdb.VectorGetValidity(v); valid != nil && !duckdb.ValidityRowIsValid(valid, 0) {
+		return -1
+	}
+	return *(*int64)(duckdb.VectorGetData(v))
 }

@@ -22,9 +22,6 @@ type level struct {
 	// call says that the bracket holds the arguments of a function, where FROM
 	// (EXTRACT, TRIM) names no table.
 	call bool
-	// operators and links count what makes the syntax tree deeper: operators since
-	// the last comma, and joins and set operations.
-	operators, links int
 }
 
 // tableWords are followed by a table name wherever they stand.
