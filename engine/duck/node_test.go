@@ -80,8 +80,10 @@ func TestNodes(t *testing.T) {
 			a := &plan.Aggregate{
 				Input: s,
 				Keys:  []plan.Item{item(40, ref(s, 3))},
-				Aggs: []plan.AggItem{agg(41, "count"), agg(42, "count", ref(s, 1)), agg(43, "sum", ref(s, 0)), agg(44, "avg", ref(s, 2)),
-					agg(45, "min", ref(s, 1)), agg(46, "max", ref(s, 2)), agg(47, "sum", ref(s, 2)), agg(48, "avg", ref(s, 0))},
+				Aggs: []plan.AggItem{
+					agg(41, "count"), agg(42, "count", ref(s, 1)), agg(43, "sum", ref(s, 0)), agg(44, "avg", ref(s, 2)),
+					agg(45, "min", ref(s, 1)), agg(46, "max", ref(s, 2)), agg(47, "sum", ref(s, 2)), agg(48, "avg", ref(s, 0)),
+				},
 			}
 			want(t, in, byID(a), inputs, "a|2|2|3|15.375000|ann|20.25|30.75|1.5000", "b|3|2|7|3.000000|cem|5.00|6.00|3.5000")
 		})
