@@ -33,16 +33,12 @@ checks: toolchain ## formatting, vet, staticcheck, import rules, the tree itself
 	tests/run checks
 
 .PHONY: unit
-unit: toolchain ## unit tests
+unit: toolchain ## unit tests, with the race detector
 	tests/run unit
 
 .PHONY: e2e
 e2e: toolchain ## tests with real clients, TPC-H and the leak suite against a running server
 	tests/run e2e
-
-.PHONY: race
-race: toolchain ## unit tests with the race detector
-	tests/run race
 
 .PHONY: bench
 bench: toolchain ## TPC-H SF1 against DuckDB alone, latency, streaming: prints the figures

@@ -10,8 +10,9 @@ const (
 	// MaxNesting is how deep brackets may nest.
 	MaxNesting = 500
 	// MaxChain bounds how deep operators and joins may make the syntax tree, on
-	// the way from the statement to any of its leaves.
-	MaxChain = 10000
+	// the way from the statement to any of its leaves. The binder's work grows with
+	// the square of it and cannot be interrupted.
+	MaxChain = 4000
 	// MaxLiterals bounds the values in a statement.
 	MaxLiterals = 250_000
 )
