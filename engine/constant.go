@@ -55,9 +55,7 @@ func appendLiteral(b array.Builder, value any) bool {
 	}
 	switch b := b.(type) {
 	case *array.BooleanBuilder:
-		v, ok := value.(bool)
-		b.Append(v)
-		return ok
+		return appendValue[bool](b, value)
 	case *array.Int8Builder:
 		v, ok := value.(int64)
 		b.Append(int8(v))
@@ -67,41 +65,30 @@ func appendLiteral(b array.Builder, value any) bool {
 		b.Append(int32(v))
 		return ok
 	case *array.Int64Builder:
-		v, ok := value.(int64)
-		b.Append(v)
-		return ok
+		return appendValue[int64](b, value)
 	case *array.Uint64Builder:
-		v, ok := value.(uint64)
-		b.Append(v)
-		return ok
+		return appendValue[uint64](b, value)
 	case *array.Float64Builder:
-		v, ok := value.(float64)
-		b.Append(v)
-		return ok
+		return appendValue[float64](b, value)
 	case *array.StringBuilder:
-		v, ok := value.(string)
-		b.Append(v)
-		return ok
+		return appendValue[string](b, value)
 	case *array.BinaryBuilder:
-		v, ok := value.([]byte)
-		b.Append(v)
-		return ok
+		return appendValue[[]byte](b, value)
 	case *array.Decimal128Builder:
-		v, ok := value.(decimal128.Num)
-		b.Append(v)
-		return ok
+		return appendValue[decimal128.Num](b, value)
 	case *array.Date32Builder:
-		v, ok := value.(arrow.Date32)
-		b.Append(v)
-		return ok
+		return appendValue[arrow.Date32](b, value)
 	case *array.Time64Builder:
-		v, ok := value.(arrow.Time64)
-		b.Append(v)
-		return ok
+		return appendValue[arrow.Time64](b, value)
 	case *array.TimestampBuilder:
-		v, ok := value.(arrow.Timestamp)
-		b.Append(v)
-		return ok
+		return appendValue[arrow.Timestamp](b, value)
 	}
 	return false
+}
+
+// appendValue appends a value of the type that the builder takes.
+func appendValue[T any](b interface{ Append(v T) }, value any) bool {
+	v, ok := value.(T)
+	b.Append(v)
+	return ok
 }

@@ -110,13 +110,10 @@ func hashCommand(_ context.Context, args []string, stdout io.Writer) error {
 	}
 	var password string
 	if term.IsTerminal(int(os.Stdin.Fd())) {
-		fmt.Fprint(os.Stderr, "password: ")
-		b, err := term.ReadPassword(int(os.Stdin.Fd()))
-		fmt.Fprintln(os.Stderr)
-		if err != nil {
+		var err error
+		if password, err = askPassword(); err != nil {
 			return err
 		}
-		password = string(b)
 	} else {
 		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -133,6 +130,15 @@ func hashCommand(_ context.Context, args []string, stdout io.Writer) error {
 	}
 	_, err = fmt.Fprintln(stdout, hash)
 	return err
+}
+
+// askPassword reads a password from the terminal that is standard input, without
+// showing it.
+func askPassword() (string, error) {
+	fmt.Fprint(os.Stderr, "password: ")
+	b, err := term.ReadPassword(int(os.Stdin.Fd()))
+	fmt.Fprintln(os.Stderr)
+	return string(b), err
 }
 
 // keyProblems reports policies that use a mask which needs a key that is not

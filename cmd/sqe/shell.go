@@ -40,13 +40,10 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 		if !term.IsTerminal(int(os.Stdin.Fd())) {
 			return errors.New("no terminal to ask for the password; set SQE_PASSWORD")
 		}
-		fmt.Fprint(os.Stderr, "password: ")
-		b, err := term.ReadPassword(int(os.Stdin.Fd()))
-		fmt.Fprintln(os.Stderr)
-		if err != nil {
+		var err error
+		if password, err = askPassword(); err != nil {
 			return err
 		}
-		password = string(b)
 	}
 	db, err := connect(*host, *port, *user, password, *database, *verify)
 	if err != nil {

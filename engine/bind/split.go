@@ -241,6 +241,15 @@ func (s *splitter) over(n, child sql.Node) (sql.Node, bool) {
 // attempt translates a tree in the current scope, so that what it yields stays
 // known.
 func (s *splitter) attempt(n sql.Node) (out plan.Node, ok bool) {
+	if !translatable(func() { out = s.node(n) }) {
+		return nil, false
+	}
+	return out, scans(out) && len(plan.Free(out)) == 0
+}
+
+// translatable runs a translation and reports whether all of it has a place in
+// the plan. Refusals go on to the caller.
+func translatable(translate func()) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			f, isFailure := p.(failure)
@@ -250,11 +259,11 @@ func (s *splitter) attempt(n sql.Node) (out plan.Node, ok bool) {
 			if _, cannot := f.err.(untranslatable); !cannot {
 				panic(p)
 			}
-			out, ok = nil, false
+			ok = false
 		}
 	}()
-	out = s.node(n)
-	return out, scans(out) && len(plan.Free(out)) == 0
+	translate()
+	return true
 }
 
 // expressions rewrites the expressions of a node.
@@ -291,21 +300,11 @@ func (s *splitter) lower(e sql.Expression, compute func(x plan.Expr, name string
 }
 
 func (s *splitter) attemptExpr(e sql.Expression) (x plan.Expr, ok bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			f, isFailure := p.(failure)
-			if !isFailure {
-				panic(p)
-			}
-			if _, cannot := f.err.(untranslatable); !cannot {
-				panic(p)
-			}
-			x, ok = nil, false
-		}
-	}()
-	x = s.expr(e)
-	s.accept(&plan.Project{Input: &plan.Values{Rows: [][]plan.Expr{{}}}, Items: []plan.Item{{Column: plan.Column{ID: 1, Type: x.Type()}, Expr: x}}})
-	return x, true
+	ok = translatable(func() {
+		x = s.expr(e)
+		s.accept(&plan.Project{Input: &plan.Values{Rows: [][]plan.Expr{{}}}, Items: []plan.Item{{Column: plan.Column{ID: 1, Type: x.Type()}, Expr: x}}})
+	})
+	return x, ok
 }
 
 // refers reports whether an expression depends on a row.
@@ -348,7 +347,7 @@ func (s *splitter) descend(e sql.Expression, f func(sql.Expression) sql.Expressi
 	if a, ok := n.(*expression.Arithmetic); ok {
 		return &checkedArithmetic{Arithmetic: a}
 	}
-	return n
+	return bound(n)
 }
 
 // rowFunctions lists the functions that the row executor computes as MySQL does.

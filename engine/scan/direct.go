@@ -121,38 +121,24 @@ func (s *taskStream) shapeDirect(ctx context.Context, rec arrow.RecordBatch, wan
 	if left == 0 {
 		return nil, nil
 	}
-	fields := make([]arrow.Field, len(want))
-	cols := make([]arrow.Array, 0, len(want))
-	defer func() {
-		for _, c := range cols {
-			c.Release()
+	return assemble(want, int64(left), func(i int, w plan.ScanColumn) (arrow.Array, error) {
+		if lit := constants[w.FieldID]; lit != nil {
+			return constant(lit, left)
 		}
-	}()
-	for i, w := range want {
-		fields[i] = arrow.Field{Name: w.Name, Type: w.Type, Nullable: true}
-		var col arrow.Array
-		var err error
-		switch lit := constants[w.FieldID]; {
-		case lit != nil:
-			col, err = constant(lit, left)
-		case source[i] == "":
-			col = array.MakeArrayOfNull(memory.DefaultAllocator, w.Type, left)
-		default:
-			in := rec.Column(rec.Schema().FieldIndices(source[i])[0])
-			if left < rows {
-				if in, err = pick(in, keep); err != nil {
-					return nil, err
-				}
-				defer in.Release()
+		if source[i] == "" {
+			return array.MakeArrayOfNull(memory.DefaultAllocator, w.Type, left), nil
+		}
+		in := rec.Column(rec.Schema().FieldIndices(source[i])[0])
+		if left < rows {
+			picked, err := pick(in, keep)
+			if err != nil {
+				return nil, err
 			}
-			col, err = convert(ctx, in, w.Type)
+			defer picked.Release()
+			in = picked
 		}
-		if err != nil {
-			return nil, err
-		}
-		cols = append(cols, col)
-	}
-	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, int64(left)), nil
+		return convert(ctx, in, w.Type)
+	})
 }
 
 // pick makes an array of runs of another. (Under the filter of package compute

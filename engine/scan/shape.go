@@ -25,6 +25,20 @@ func shape(rec arrow.RecordBatch, want []plan.ScanColumn, constants map[int]*pla
 		}
 		byID[id] = i
 	}
+	return assemble(want, rec.NumRows(), func(_ int, w plan.ScanColumn) (arrow.Array, error) {
+		if lit := constants[w.FieldID]; lit != nil {
+			return constant(lit, int(rec.NumRows()))
+		}
+		if at, ok := byID[w.FieldID]; ok {
+			return retype(rec.Column(at), w.Type)
+		}
+		return nil, fmt.Errorf("field %d was not read", w.FieldID)
+	})
+}
+
+// assemble makes a batch of the wanted columns, asking for each in its order. The
+// arrays that column returns become the batch's.
+func assemble(want []plan.ScanColumn, rows int64, column func(i int, w plan.ScanColumn) (arrow.Array, error)) (arrow.RecordBatch, error) {
 	fields := make([]arrow.Field, len(want))
 	cols := make([]arrow.Array, 0, len(want))
 	defer func() {
@@ -34,21 +48,13 @@ func shape(rec arrow.RecordBatch, want []plan.ScanColumn, constants map[int]*pla
 	}()
 	for i, w := range want {
 		fields[i] = arrow.Field{Name: w.Name, Type: w.Type, Nullable: true}
-		var col arrow.Array
-		var err error
-		if lit := constants[w.FieldID]; lit != nil {
-			col, err = constant(lit, int(rec.NumRows()))
-		} else if at, ok := byID[w.FieldID]; ok {
-			col, err = retype(rec.Column(at), w.Type)
-		} else {
-			err = fmt.Errorf("field %d was not read", w.FieldID)
-		}
+		col, err := column(i, w)
 		if err != nil {
 			return nil, err
 		}
 		cols = append(cols, col)
 	}
-	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rec.NumRows()), nil
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), cols, rows), nil
 }
 
 // retype gives an array the type of the plan. Both have the same layout in memory:
