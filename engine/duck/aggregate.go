@@ -10,8 +10,10 @@ import (
 	"sqe/plan"
 )
 
-func (c *compiler) aggregate(n *plan.Aggregate) (*block, error) {
-	b, err := c.input(n.Input)
+// grouped begins a block over in that computes over many rows: nothing may be
+// added to it but its columns.
+func (c *compiler) grouped(in plan.Node) (*block, error) {
+	b, err := c.input(in)
 	if err != nil {
 		return nil, err
 	}
@@ -20,6 +22,14 @@ func (c *compiler) aggregate(n *plan.Aggregate) (*block, error) {
 	}
 	b.closed = true
 	b.items = []string{}
+	return b, nil
+}
+
+func (c *compiler) aggregate(n *plan.Aggregate) (*block, error) {
+	b, err := c.grouped(n.Input)
+	if err != nil {
+		return nil, err
+	}
 	var group []string
 	seen := map[plan.ColumnID]bool{}
 	for _, k := range n.Keys {
@@ -225,15 +235,10 @@ func (c *compiler) groupConcat(a plan.AggCall, args []string, over string, refus
 }
 
 func (c *compiler) window(n *plan.Window) (*block, error) {
-	b, err := c.input(n.Input)
+	b, err := c.grouped(n.Input)
 	if err != nil {
 		return nil, err
 	}
-	if !b.bare() {
-		b = c.wrap(b)
-	}
-	b.closed = true
-	b.items = []string{}
 	for _, col := range unique(n.Input.Columns()) {
 		b.items = append(b.items, columnName(col.ID))
 	}

@@ -10,15 +10,32 @@ import (
 
 // decimalArgument is an operand as a decimal of its own scale (an integer has
 // scale 0).
-func (c *compiler) decimalArgument(e *plan.Call, i int) (s string, precision, scale int32, err error) {
+func (c *compiler) decimalArgument(e *plan.Call, i int) (s string, scale int32, err error) {
 	t := e.Operands[i].Type()
-	if t.ID() == arrow.BOOL || isNull(t) {
-		precision, scale = 1, 0
-	} else {
+	precision := int32(1)
+	if t.ID() != arrow.BOOL && !isNull(t) {
 		precision, scale = plan.DecimalParams(t)
 	}
 	s, err = c.number(e, i, plan.Decimal(precision, scale))
-	return s, precision, scale, err
+	return s, scale, err
+}
+
+// numbers are the two operands as numbers of one type.
+func (c *compiler) numbers(e *plan.Call, t arrow.DataType) (a, b string, err error) {
+	if a, err = c.number(e, 0, t); err != nil {
+		return "", "", err
+	}
+	b, err = c.number(e, 1, t)
+	return a, b, err
+}
+
+// decimalArguments are the two operands as decimals of their own scales.
+func (c *compiler) decimalArguments(e *plan.Call) (a string, sa int32, b string, sb int32, err error) {
+	if a, sa, err = c.decimalArgument(e, 0); err != nil {
+		return "", 0, "", 0, err
+	}
+	b, sb, err = c.decimalArgument(e, 1)
+	return a, sa, b, sb, err
 }
 
 func initArithmetic() {
@@ -26,11 +43,7 @@ func initArithmetic() {
 		scalars[name] = func(c *compiler, e *plan.Call) (string, error) {
 			d, ok := e.Typ.(*arrow.Decimal128Type)
 			if !ok {
-				a, err := c.number(e, 0, e.Typ)
-				if err != nil {
-					return "", err
-				}
-				b, err := c.number(e, 1, e.Typ)
+				a, b, err := c.numbers(e, e.Typ)
 				if err != nil {
 					return "", err
 				}
@@ -44,11 +57,7 @@ func initArithmetic() {
 				return "", err
 			}
 			if op == "*" {
-				a, _, sa, err := c.decimalArgument(e, 0)
-				if err != nil {
-					return "", err
-				}
-				b, _, sb, err := c.decimalArgument(e, 1)
+				a, sa, b, sb, err := c.decimalArguments(e)
 				if err != nil {
 					return "", err
 				}
@@ -57,29 +66,17 @@ func initArithmetic() {
 				}
 				return cast("("+a+" * "+b+")", t), nil
 			}
-			wide := plan.Decimal(38, d.Scale)
-			a, err := c.number(e, 0, wide)
-			if err != nil {
-				return "", err
-			}
-			b, err := c.number(e, 1, wide)
+			wide := sumOperand(e.Operands, d.Scale)
+			a, b, err := c.numbers(e, wide)
 			return cast("("+a+" "+op+" "+b+")", t), err
 		}
 	}
 	scalars["div"] = func(c *compiler, e *plan.Call) (string, error) {
 		if isFloat(e.Typ) {
-			a, err := c.number(e, 0, plan.Float64)
-			if err != nil {
-				return "", err
-			}
-			b, err := c.number(e, 1, plan.Float64)
+			a, b, err := c.numbers(e, plan.Float64)
 			return finite("(" + a + " / " + b + ")"), err
 		}
-		a, _, sa, err := c.decimalArgument(e, 0)
-		if err != nil {
-			return "", err
-		}
-		b, _, sb, err := c.decimalArgument(e, 1)
+		a, sa, b, sb, err := c.decimalArguments(e)
 		if err != nil {
 			return "", err
 		}
@@ -88,22 +85,14 @@ func initArithmetic() {
 	scalars["int_div"] = func(c *compiler, e *plan.Call) (string, error) {
 		x, y := e.Operands[0].Type(), e.Operands[1].Type()
 		if plan.IsInteger(x) && plan.IsInteger(y) {
-			a, err := c.number(e, 0, plan.Int64)
-			if err != nil {
-				return "", err
-			}
-			b, err := c.number(e, 1, plan.Int64)
+			a, b, err := c.numbers(e, plan.Int64)
 			return "(" + a + " // " + b + ")", err
 		}
 		if isFloat(x) || isFloat(y) {
 			// MySQL divides floats here as decimals, which cannot be told from values.
 			return "", refused(e)
 		}
-		a, _, sa, err := c.decimalArgument(e, 0)
-		if err != nil {
-			return "", err
-		}
-		b, _, sb, err := c.decimalArgument(e, 1)
+		a, sa, b, sb, err := c.decimalArguments(e)
 		if err != nil {
 			return "", err
 		}
@@ -114,11 +103,7 @@ func initArithmetic() {
 		if t.ID() == arrow.BOOL || isNull(t) {
 			t = plan.Int64
 		}
-		a, err := c.number(e, 0, t)
-		if err != nil {
-			return "", err
-		}
-		b, err := c.number(e, 1, t)
+		a, b, err := c.numbers(e, t)
 		if err != nil {
 			return "", err
 		}
@@ -140,6 +125,28 @@ func initArithmetic() {
 		a, err := c.number(e, 0, t)
 		return cast("sign("+a+")", "BIGINT"), err
 	}
+}
+
+// sumOperand is the type in which the operands of a sum or difference are added.
+// DuckDB computes with 64 bits, which is much faster, where the result has at most
+// 18 digits; at the border it would raise an error instead of taking more.
+func sumOperand(operands []plan.Expr, scale int32) arrow.DataType {
+	whole := int32(1)
+	for _, o := range operands {
+		t := o.Type()
+		if !isDecimal(t) && !plan.IsInteger(t) {
+			return plan.Decimal(38, scale)
+		}
+		p, s := plan.DecimalParams(t)
+		if s > scale {
+			return plan.Decimal(38, scale) // rounding may carry into another digit
+		}
+		whole = max(whole, p-s)
+	}
+	if whole+scale > 17 {
+		return plan.Decimal(38, scale)
+	}
+	return plan.Decimal(whole+scale, scale)
 }
 
 // finite turns a float beyond the range into an error, as MySQL does.

@@ -33,19 +33,11 @@ func initMath() {
 		return native("cot", x), err
 	}
 	scalars["pow"] = func(c *compiler, e *plan.Call) (string, error) {
-		a, err := c.number(e, 0, plan.Float64)
-		if err != nil {
-			return "", err
-		}
-		b, err := c.number(e, 1, plan.Float64)
+		a, b, err := c.numbers(e, plan.Float64)
 		return native("pow", a, b), err
 	}
 	scalars["atan2"] = func(c *compiler, e *plan.Call) (string, error) {
-		a, err := c.number(e, 0, plan.Float64)
-		if err != nil {
-			return "", err
-		}
-		b, err := c.number(e, 1, plan.Float64)
+		a, b, err := c.numbers(e, plan.Float64)
 		return "atan2(" + a + ", " + b + ")", err
 	}
 	// log(base, x)
@@ -93,7 +85,7 @@ func initMath() {
 				x, err := c.number(e, 0, plan.Float64)
 				return native("round_double", x, n, mode), err
 			}
-			x, _, s, err := c.decimalArgument(e, 0)
+			x, s, err := c.decimalArgument(e, 0)
 			if err != nil {
 				return "", err
 			}

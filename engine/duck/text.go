@@ -244,40 +244,43 @@ func initText() {
 			}
 			args = append(args, q)
 		}
-		for i := 5; i <= 6; i++ {
-			v, err := constant[int64](e, i)
-			if err != nil {
-				return "", err
-			}
-			if v < 0 || v > 1<<30 {
-				return "", refused(e)
-			}
-			args = append(args, cast(quote(itoa(int(v))), "BIGINT"))
+		counts, err := characterCounts(e, 5, 6)
+		if err != nil {
+			return "", err
 		}
 		whole, err := constant[bool](e, 7)
 		if err != nil {
 			return "", err
 		}
-		return native("mask_classes", append(args, map[bool]string{true: "TRUE", false: "FALSE"}[whole])...), nil
+		return native("mask_classes", append(append(args, counts...), map[bool]string{true: "TRUE", false: "FALSE"}[whole])...), nil
 	}
 	scalars["mask_alphanum"] = func(c *compiler, e *plan.Call) (string, error) {
 		s, err := c.text(e, 0)
 		if err != nil {
 			return "", err
 		}
-		args := []string{s}
-		for i := 1; i <= 2; i++ {
-			v, err := constant[int64](e, i)
-			if err != nil {
-				return "", err
-			}
-			if v < 0 || v > 1<<30 {
-				return "", refused(e)
-			}
-			args = append(args, cast(quote(itoa(int(v))), "BIGINT"))
+		counts, err := characterCounts(e, 1, 2)
+		if err != nil {
+			return "", err
 		}
-		return native("mask_alphanum", args...), nil
+		return native("mask_alphanum", append([]string{s}, counts...)...), nil
 	}
+}
+
+// characterCounts are the operands from first to last, which are literals.
+func characterCounts(e *plan.Call, first, last int) ([]string, error) {
+	var out []string
+	for i := first; i <= last; i++ {
+		v, err := constant[int64](e, i)
+		if err != nil {
+			return nil, err
+		}
+		if v < 0 || v > 1<<30 {
+			return nil, refused(e)
+		}
+		out = append(out, cast(quote(itoa(int(v))), "BIGINT"))
+	}
+	return out, nil
 }
 
 // bytes is an operand as a blob; text gives its UTF-8 bytes.
