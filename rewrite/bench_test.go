@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"sqe/masks"
 	"sqe/plan"
@@ -90,27 +89,3 @@ func BenchmarkGovernOneTable(b *testing.B) { stage(b, 1, 10) }
 func BenchmarkGovernOneTableAllColumns(b *testing.B) { stage(b, 1, 200) }
 
 func BenchmarkGovernTenTables(b *testing.B) { stage(b, 10, 200) }
-
-// TestGovernIsFast holds the best of some runs to ten times the targets: it finds
-// what grows with the square of the columns, also under the race detector.
-func TestGovernIsFast(t *testing.T) {
-	for _, c := range []struct {
-		name            string
-		tables, columns int
-		target          time.Duration
-	}{{"one table", 1, 10, 50 * time.Microsecond}, {"ten tables of 200 columns", 10, 200, time.Millisecond}} {
-		root, w, bound := statement(t, c.tables, c.columns)
-		best := time.Hour
-		for range 20 {
-			ids := w.ids
-			start := time.Now()
-			if err := once(root, &ids, bound); err != nil {
-				t.Fatal(err)
-			}
-			best = min(best, time.Since(start))
-		}
-		if best > 10*c.target {
-			t.Errorf("%s: %v, the target is %v", c.name, best, c.target)
-		}
-	}
-}
