@@ -271,6 +271,9 @@ func (viewParser) parse(text string) (sqlparser.Statement, error) {
 	if err := uniqueTables(q.AST); err != nil {
 		return nil, err
 	}
+	if err := boundedCasts(q.AST); err != nil {
+		return nil, err
+	}
 	tagArguments(q.AST)
 	return q.AST, nil
 }

@@ -67,6 +67,9 @@ func prepareAST(st *parse.SQL) (sqlparser.Statement, error) {
 	if err := uniqueTables(ast); err != nil {
 		return nil, err
 	}
+	if err := boundedCasts(ast); err != nil {
+		return nil, err
+	}
 	if listDepth(ast) > maxListDepth {
 		return nil, fault.New(fault.Limit, "queries in SELECT lists nest more than %d deep; write the inner ones as WITH queries", maxListDepth)
 	}

@@ -15,7 +15,7 @@ import (
 // Session is what statements of one connection share: variables, sql_mode,
 // warnings and the current database. One statement at a time uses it.
 type Session struct {
-	gms       *sql.BaseSession
+	gms       *boundedSession
 	principal identity.Principal
 	warned    atomic.Uint32
 	warnings  []string
@@ -29,7 +29,10 @@ func (b *Binder) NewSession(id uint32, p identity.Principal, remote string) *Ses
 		host = hostOf(remote)
 	}
 	s := &Session{
-		gms:       sql.NewBaseSessionWithClientServer("", sql.Client{User: p.Name, Address: host}, id),
+		gms: &boundedSession{
+			BaseSession: sql.NewBaseSessionWithClientServer("", sql.Client{User: p.Name, Address: host}, id),
+			sizes:       map[string]int64{},
+		},
 		principal: p,
 	}
 	ctx := sql.NewContext(context.Background(), sql.WithSession(s.gms))

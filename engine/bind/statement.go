@@ -29,6 +29,9 @@ type statement struct {
 	views     int // expanded so far
 	// feed holds the rows of the children of a foreign tree.
 	feed []*feed
+	// limits bound what the row executor produces, produced counts it.
+	limits   Limits
+	produced int64
 	// withheld lists, by name, the withheld columns of the tables that were named.
 	withheld map[string]string // lower-case column -> table
 }
