@@ -33,7 +33,7 @@ type bounded struct {
 var lengthens = func() map[string]bool {
 	out := map[string]bool{}
 	for _, n := range strings.Fields(`
-		repeat space lpad rpad replace concat concat_ws insert format char hex unhex quote to_base64 from_base64 regexp_replace upper ucase lower lcase
+		repeat space lpad rpad replace concat concat_ws insert format char hex unhex quote to_base64 from_base64 upper ucase lower lcase
 		json_array json_array_append json_array_insert json_insert json_merge json_merge_patch json_merge_preserve json_object json_pretty json_quote
 		json_replace json_set json_search json_keys json_unquote group_concat random_bytes date_format time_format convert cast`) {
 		out[n] = true
@@ -44,14 +44,23 @@ var lengthens = func() map[string]bool {
 // bound wraps an expression of the row executor that can make its arguments
 // longer. Aggregates stay what they are: what they collect is bounded.
 func bound(e sql.Expression) sql.Expression {
-	if _, done := e.(*bounded); done {
+	switch e.(type) {
+	case *bounded, *linearRegexp:
 		return e
 	}
 	if _, ok := e.(sql.Aggregation); ok {
 		return e
 	}
-	if f, ok := e.(sql.FunctionExpression); ok && lengthens[strings.ToLower(f.FunctionName())] {
-		return &bounded{Expression: e, name: strings.ToLower(f.FunctionName())}
+	f, ok := e.(sql.FunctionExpression)
+	if !ok {
+		return e
+	}
+	name := strings.ToLower(f.FunctionName())
+	if _, ok := regexpArguments[name]; ok {
+		return &linearRegexp{Expression: e, name: name}
+	}
+	if lengthens[name] {
+		return &bounded{Expression: e, name: name}
 	}
 	return e
 }
@@ -131,17 +140,12 @@ func (b *bounded) length(ctx *sql.Context, values []any) (n int64, ok bool) {
 		return number(0)
 	case "lpad", "rpad":
 		return number(1)
-	case "replace", "regexp_replace":
+	case "replace":
 		s, ok1 := text(0)
 		from, ok2 := text(1)
 		to, ok3 := text(2)
 		if !ok1 || !ok2 || !ok3 {
 			return 0, false
-		}
-		if b.name == "regexp_replace" {
-			// Each match but an empty one takes a character. What is refused here by
-			// taking every character for one would be long.
-			return int64(len(s)) * int64(len(to)) / 16, true
 		}
 		if from == "" {
 			return int64(len(s)), true
