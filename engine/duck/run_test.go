@@ -63,23 +63,19 @@ func TestCancel(t *testing.T) {
 		}, fault.Limit},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// The machine may be busy with something else: the fastest try counts.
-			fastest := time.Hour
-			for try := 0; try < 3 && fastest > 300*time.Millisecond; try++ {
-				ctx, cancel := c.ctx()
-				defer cancel()
-				start := time.Now()
-				r, err := in.Run(ctx, endless, nil)
-				if err == nil {
-					_, err = collect(r)
-				}
-				fastest = min(fastest, time.Since(start))
-				if !fault.Is(err, c.kind) {
-					t.Errorf("got %v (%v)", err, unwrapped(err))
-				}
+			ctx, cancel := c.ctx()
+			defer cancel()
+			start := time.Now()
+			r, err := in.Run(ctx, endless, nil)
+			if err == nil {
+				_, err = collect(r)
 			}
-			if fastest > 300*time.Millisecond {
-				t.Errorf("took %s", fastest)
+			if !fault.Is(err, c.kind) {
+				t.Errorf("got %v (%v)", err, unwrapped(err))
+			}
+			// The promise is six seconds from client to executor, on a busy machine too.
+			if took := time.Since(start); took > 3*time.Second {
+				t.Errorf("took %s", took)
 			}
 		})
 	}
@@ -274,7 +270,7 @@ func TestStreamEnds(t *testing.T) {
 		if err == nil {
 			_, err = collect(r)
 		}
-		if !fault.Is(err, fault.Cancelled) || time.Since(start) > 250*time.Millisecond {
+		if !fault.Is(err, fault.Cancelled) || time.Since(start) > 3*time.Second {
 			t.Errorf("got %v after %s", err, time.Since(start))
 		}
 	})
