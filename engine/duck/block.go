@@ -22,9 +22,12 @@ type block struct {
 	// grouping, windows or DISTINCT, or is a set operation.
 	closed   bool
 	distinct bool
-	group    string
-	order    []string
-	limit    string
+	// chain says that from is a chain of inner, cross and left joins, to which
+	// another join can be added.
+	chain bool
+	group string
+	order []string
+	limit string
 }
 
 // columnName is the name of a column in the text.

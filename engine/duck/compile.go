@@ -305,7 +305,16 @@ func (c *compiler) join(n *plan.Join) (*block, error) {
 			return nil, err
 		}
 	}
-	left := c.relation(l)
+	left := ""
+	if l.chain && l.bare() && len(l.where) == 0 && !n.Lateral {
+		// Joins associate to the left as the plan does. DuckDB takes a SELECT
+		// around each of them for a boundary and then knows less about the keys
+		// when it chooses the order of the joins.
+		left = l.from
+	} else {
+		left = c.relation(l)
+	}
+	chain := n.Kind == plan.Inner || n.Kind == plan.Cross || n.Kind == plan.Left
 	if n.Lateral {
 		// The condition stands in the right side, where it may use both.
 		if n.On != nil {
@@ -322,9 +331,9 @@ func (c *compiler) join(n *plan.Join) (*block, error) {
 	}
 	right := c.relation(r)
 	if n.Kind == plan.Cross {
-		return &block{from: left + " CROSS JOIN " + right}, nil
+		return &block{from: left + " CROSS JOIN " + right, chain: true}, nil
 	}
-	return &block{from: left + " " + word + " " + right + " ON " + on}, nil
+	return &block{from: left + " " + word + " " + right + " ON " + on, chain: chain}, nil
 }
 
 var setWords = map[plan.SetKind]string{plan.Union: "UNION", plan.Intersect: "INTERSECT", plan.Except: "EXCEPT"}

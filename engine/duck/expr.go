@@ -187,7 +187,8 @@ func (c *compiler) like(e *plan.Like) (string, error) {
 			return "", err
 		}
 		s = "(" + x + " LIKE " + s
-		if e.Escape != 0 {
+		if e.Escape != 0 && strings.ContainsRune(p, e.Escape) {
+			// Only without ESCAPE does DuckDB search for a prefix, suffix or part.
 			s += " ESCAPE " + quote(string(e.Escape))
 		}
 		return s + ")", nil
