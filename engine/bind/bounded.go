@@ -74,6 +74,11 @@ func (b *bounded) WithChildren(children ...sql.Expression) (sql.Expression, erro
 	return &bounded{Expression: e, name: b.name}, nil
 }
 
+// CollationCoercibility implements sql.CollationCoercible.
+func (b *bounded) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte) {
+	return sql.GetCoercibility(ctx, b.Expression)
+}
+
 // Eval implements sql.Expression.
 func (b *bounded) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	children := b.Children()

@@ -344,8 +344,11 @@ func (s *splitter) descend(e sql.Expression, f func(sql.Expression) sql.Expressi
 	if err != nil {
 		panic(failure{err})
 	}
-	if a, ok := n.(*expression.Arithmetic); ok {
+	if a, ok := n.(*expression.Arithmetic); ok { // texts become DOUBLE
 		return &checkedArithmetic{Arithmetic: a}
+	}
+	if n, err = checkExponents(n); err != nil {
+		panic(failure{err})
 	}
 	return bound(n)
 }

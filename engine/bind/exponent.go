@@ -1,0 +1,129 @@
+package bind
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"sqe/fault"
+)
+
+// exponent is a text where the row executor takes it for a number. The library
+// writes out a decimal with all its zeros, so that '1e9999999' takes minutes and
+// '1e2147483647' the memory of the machine, and nothing interrupts it.
+type exponent struct{ sql.Expression }
+
+// hugeExponent matches numbers beyond every type of MySQL.
+var hugeExponent = regexp.MustCompile(`^[\s\x00]*[-+]?[0-9.]+[eE][-+]?0*[1-9][0-9]{3}`)
+
+// numeric lists functions that take a text argument for a DECIMAL.
+var numeric = map[string]bool{
+	"round": true, "abs": true, "ceil": true, "ceiling": true, "floor": true, "sign": true, "format": true, "mod": true, "div": true, "greatest": true,
+	"least": true, "sum": true, "avg": true, "pow": true, "power": true, "exp": true, "sqrt": true, "conv": true, "bin": true, "truncate": true, "interval": true,
+}
+
+// checkExponents looks at the texts that an expression takes for numbers.
+func checkExponents(e sql.Expression) (sql.Expression, error) {
+	children := e.Children()
+	takes := false
+	switch x := e.(type) {
+	case *expression.Convert:
+		takes = types.IsNumber(x.Type())
+	case *expression.Alias, *argumentOf, expression.Tuple, *expression.SetField:
+	case *expression.Case:
+		takes = x.Expr != nil
+	case sql.FunctionExpression:
+		name := strings.ToLower(x.FunctionName())
+		takes = numeric[name] || name == "nullif" && mixed(children) // it compares
+	default:
+		takes = mixed(children)
+	}
+	if !takes {
+		return e, nil
+	}
+	out, changed := make([]sql.Expression, len(children)), false
+	for i, c := range children {
+		var did bool
+		out[i], did = guardText(c)
+		changed = changed || did
+	}
+	if !changed {
+		return e, nil
+	}
+	return e.WithChildren(out...)
+}
+
+func guardText(e sql.Expression) (sql.Expression, bool) {
+	if t, ok := e.(expression.Tuple); ok {
+		out, changed := make(expression.Tuple, len(t)), false
+		for i, c := range t {
+			var did bool
+			out[i], did = guardText(c)
+			changed = changed || did
+		}
+		return out, changed
+	}
+	if _, sub := e.(sql.Aggregation); sub || !types.IsText(e.Type()) {
+		return e, false
+	}
+	switch e.(type) {
+	case *expression.GetField, *expression.Literal, *expression.UserVar, *expression.Convert, *bounded, sql.FunctionExpression, *expression.Case:
+		return &exponent{e}, true
+	}
+	return e, false
+}
+
+// mixed reports whether something else than text stands beside text.
+func mixed(list []sql.Expression) bool {
+	text, other := false, len(list) == 1
+	var visit func([]sql.Expression)
+	visit = func(list []sql.Expression) {
+		for _, e := range list {
+			if t, ok := e.(expression.Tuple); ok {
+				visit(t)
+			} else if types.IsText(e.Type()) {
+				text = true
+			} else {
+				other = true
+			}
+		}
+	}
+	visit(list)
+	return text && other
+}
+
+// WithChildren implements sql.Expression.
+func (x *exponent) WithChildren(children ...sql.Expression) (sql.Expression, error) {
+	e, err := x.Expression.WithChildren(children...)
+	if err != nil {
+		return nil, err
+	}
+	return &exponent{e}, nil
+}
+
+// CollationCoercibility implements sql.CollationCoercible.
+func (x *exponent) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte) {
+	return sql.GetCoercibility(ctx, x.Expression)
+}
+
+// Eval implements sql.Expression.
+func (x *exponent) Eval(ctx *sql.Context, row sql.Row) (any, error) {
+	v, err := x.Expression.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	huge := false
+	switch v := v.(type) {
+	case string:
+		huge = hugeExponent.MatchString(v)
+	case []byte:
+		huge = hugeExponent.Match(v)
+	}
+	if huge {
+		return nil, fault.New(fault.OutOfRange, "a text that is taken for a number has an exponent that no number may have")
+	}
+	return v, nil
+}
