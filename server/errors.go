@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+	"unicode"
 
 	"sqe/fault"
 	"sqe/server/wire"
@@ -99,12 +99,21 @@ func (c *conn) internal(err error) wire.Error {
 	return wire.Error{Number: known.number, State: known.state, Text: "internal error (id " + name + "); the log of the server has the cause under this id"}
 }
 
-// literals are what may be a value in the text of an error of a library: quoted
-// texts and numbers.
-var literals = regexp.MustCompile(`'(?:[^']|'')*'?|"(?:[^"]|"")*"?|` + "`[^`]*`?" + `|\d[\d.eE+-]*`)
+// class is how the text of a library's error begins: what kind of error it is. The
+// rest of it may quote a value, in whatever way.
+func class(text string) string {
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return strings.ContainsRune(":'\"`‘’“”«»\\\n", r) || unicode.IsDigit(r)
+	})
+	if end >= 0 {
+		text = text[:end]
+	}
+	const longest = 80
+	return strings.TrimRight(text[:min(len(text), longest)], " :")
+}
 
 // causes describes an error and what is below it for the log: the types of the
-// chain, and its text without anything that may be a value.
+// chain, our own texts, and the class of a library's error.
 func causes(err error) string {
 	var types []string
 	for e := err; e != nil && len(types) < 16; e = errors.Unwrap(e) {
@@ -116,8 +125,9 @@ func causes(err error) string {
 			texts = append(texts, f.Text)
 			continue
 		}
-		texts = append(texts, literals.ReplaceAllString(e.Error(), "?"))
-		break // the text of a wrapping error holds that of what it wraps
+		if errors.Unwrap(e) == nil {
+			texts = append(texts, class(e.Error()))
+		}
 	}
 	text := strings.Join(texts, ": ")
 	const longest = 2000
