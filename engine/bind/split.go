@@ -364,7 +364,7 @@ var rowFunctions = func() map[string]bool {
 		json_merge json_merge_patch json_merge_preserve json_object json_overlaps json_pretty json_quote json_remove json_replace json_schema_valid
 		json_search json_set json_type json_unquote json_valid json_value
 		if ifnull coalesce nullif isnull concat concat_ws lower lcase upper ucase trim ltrim rtrim left right substring substr mid replace reverse
-		lpad rpad character_length char_length length octet_length bit_length locate instr md5 sha1 sha sha2 ascii ord strcmp find_in_set field space
+		character_length char_length length octet_length bit_length locate instr md5 sha1 sha sha2 ascii ord strcmp find_in_set field space
 		repeat substring_index soundex round abs ceil ceiling floor sign sqrt power pow exp ln log log2 log10 sin cos tan asin acos atan cot degrees radians pi
 		greatest least date_format date datetime timestamp year month day dayofmonth dayofweek dayofyear weekday hour minute second microsecond quarter
 		dayname monthname last_day datediff date_add date_sub adddate subdate timestampdiff to_days from_days unix_timestamp from_unixtime str_to_date extract
