@@ -151,13 +151,13 @@ func TestKinds(t *testing.T) {
 		"insert into t values (1)":       fault.Unsupported,
 		"set sql_mode = 'ansi'":          fault.Unsupported,
 		"set @@session.sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')": fault.Unsupported,
-		"set time_zone = '+02:00'":                                        fault.Unsupported,
-		"select found_rows()":                                             fault.Unsupported,
-		"select t.a from t join cat.ns.z.w t on 1":                        fault.BadStatement,
-		"select db.t.a from db.t, `db`.T":                                 fault.BadStatement,
-		"select a from t union select a, b from t":                        fault.BadStatement,
-		"select distinct a from t order by b":                             fault.BadStatement,
-		"select a from t where a = (select a, x from u)":                  fault.BadStatement,
+		"set time_zone = '+02:00'":                       fault.Unsupported,
+		"select found_rows()":                            fault.Unsupported,
+		"select t.a from t join cat.ns.z.w t on 1":       fault.BadStatement,
+		"select db.t.a from db.t, `db`.T":                fault.BadStatement,
+		"select a from t union select a, b from t":       fault.BadStatement,
+		"select distinct a from t order by b":            fault.BadStatement,
+		"select a from t where a = (select a, x from u)": fault.BadStatement,
 	} {
 		if _, err := bindText(t, text); !fault.Is(err, kind) {
 			t.Errorf("%s: %v (%v)", text, err, fault.KindOf(err))

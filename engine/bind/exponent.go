@@ -32,7 +32,7 @@ func checkExponents(e sql.Expression) (sql.Expression, error) {
 	switch x := e.(type) {
 	case *expression.Convert:
 		takes = types.IsNumber(x.Type())
-	case *expression.Alias, *argumentOf, expression.Tuple, *expression.SetField:
+	case *expression.Alias, *argumentOf, expression.Tuple, *expression.SetField, *expression.CollatedExpression:
 	case *expression.Case:
 		takes = x.Expr != nil
 	case sql.FunctionExpression:

@@ -35,9 +35,15 @@ func TestRegexps(t *testing.T) {
 		{"regexp_replace('a.b', '[.]', '\\\\$')", "a$b"},
 		{"regexp_replace('ABC', 'b', 'x', 1, 0, 'i')", "AxC"},
 		{"regexp_replace('ABC', 'b', 'x')", "ABC"},
-		{"regexp_instr('äb äb', 'b')", "2"}, {"regexp_instr('äb äb', 'b', 1, 2)", "5"}, {"regexp_instr('äb', 'b', 1, 1, 1)", "3"},
-		{"regexp_instr('ab', 'c')", "0"}, {"regexp_substr('ab12cd34', '[0-9]+', 1, 2)", "34"}, {"regexp_substr('ab', 'c')", "(null)"},
-		{"regexp_substr(null, 'c')", "(null)"}, {"regexp_like(elt(1, 'A'), 'a', 'i')", "1"}, {"regexp_like(elt(1, 'A'), 'a')", "0"},
+		{"regexp_instr('äb äb', 'b')", "2"},
+		{"regexp_instr('äb äb', 'b', 1, 2)", "5"},
+		{"regexp_instr('äb', 'b', 1, 1, 1)", "3"},
+		{"regexp_instr('ab', 'c')", "0"},
+		{"regexp_substr('ab12cd34', '[0-9]+', 1, 2)", "34"},
+		{"regexp_substr('ab', 'c')", "(null)"},
+		{"regexp_substr(null, 'c')", "(null)"},
+		{"regexp_like(elt(1, 'A'), 'a', 'i')", "1"},
+		{"regexp_like(elt(1, 'A'), 'a')", "0"},
 		{"elt(1, 'A') collate utf8mb4_0900_ai_ci regexp 'a'", "1"},
 	} {
 		b, s := newBinder(t)

@@ -64,6 +64,13 @@ func initArithmetic() {
 				if sa+sb > 38 {
 					return "", refused(e)
 				}
+				pa, _ := plan.DecimalParams(e.Operands[0].Type())
+				pb, _ := plan.DecimalParams(e.Operands[1].Type())
+				if pa <= 18 && pb <= 18 && pa+pb > 18 {
+					// Of two operands of 64 bits DuckDB keeps the product in 64 bits too,
+					// whether it fits or not.
+					a = cast(a, fmt.Sprintf("DECIMAL(19,%d)", sa))
+				}
 				return cast("("+a+" * "+b+")", t), nil
 			}
 			wide := sumOperand(e.Operands, d.Scale)
