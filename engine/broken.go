@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,7 +31,7 @@ func (b *brokenPolicies) add(version string, err error) {
 	if b.version != version {
 		b.version, b.texts = version, nil
 	}
-	if len(b.texts) < maxBroken && !contains(b.texts, text) {
+	if len(b.texts) < maxBroken && !slices.Contains(b.texts, text) {
 		b.texts = append(b.texts, text)
 	}
 }

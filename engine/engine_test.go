@@ -317,6 +317,11 @@ func TestOneStateForAStatement(t *testing.T) {
 func TestClosed(t *testing.T) {
 	f := open(t)
 	ann := f.session(t, "ann")
+	root, err := f.Open(identity.Principal{Name: "root", Admin: true}, engine.ConnInfo{ID: 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(root.Close)
 	const q = "SELECT count(*) FROM bank.customers"
 	must(t, ann, q, "12")
 	for name, c := range map[string]struct {
@@ -335,7 +340,16 @@ func TestClosed(t *testing.T) {
 				s.version = name
 				s.restrict = func(identity.Principal, *plan.Table) *policy.Restrictions { return c.r }
 			})
-			refused(t, ann, q, c.kind)
+			err := refused(t, ann, q, c.kind)
+			if strings.Contains(err.Error(), "nowhere") || strings.Contains(err.Error(), "1=1") {
+				t.Errorf("the error holds the policy's text: %v", err)
+			}
+			if status, err := query(ann, "SHOW POLICY STATUS"); err != nil || strings.Contains(status, "lake.bank.customers") {
+				t.Errorf("everybody is told the cause: %s, %v", status, err)
+			}
+			if status, err := query(root, "SHOW POLICY STATUS"); err != nil || !strings.Contains(status, "lake.bank.customers") {
+				t.Errorf("the administrator is not told the cause: %s, %v", status, err)
+			}
 			refused(t, ann, "SELECT 1 WHERE EXISTS (SELECT 1 FROM bank.customers)", c.kind)
 		})
 	}

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"sqe/catalog"
 	"sqe/engine/bind"
 	"sqe/fault"
-	"sqe/identity"
 	"sqe/plan"
 	"sqe/policy"
 )
@@ -76,7 +76,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		if read.Visible {
 			// Only a table that really exists may be told apart: the principal sees
 			// it in SHOW TABLES.
-			if names, err := cat.Tables(ctx, full.Namespace); err == nil && contains(names, full.Name) {
+			if names, err := cat.Tables(ctx, full.Namespace); err == nil && slices.Contains(names, full.Name) {
 				return nil, fault.New(fault.Denied, "SELECT command denied to user '%s' for table '%s'; ask an administrator for SELECT on it", r.st.principal.Name, full.Name)
 			}
 		}
@@ -145,7 +145,7 @@ func (r relations) HasDatabase(ctx context.Context, database string) (bool, erro
 	}
 	exists := false
 	for _, ns := range namespaces {
-		exists = exists || strings.Join(ns, "\x1f") == strings.Join(full.Namespace, "\x1f")
+		exists = exists || slices.Equal(ns, full.Namespace)
 	}
 	if !exists || d.Visible {
 		return exists, nil
@@ -239,17 +239,7 @@ func (definer) Names(context.Context, string) (tables, views []string, err error
 	return nil, nil, nil
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 var (
 	_ bind.Relations = relations{}
 	_ bind.Relations = definer{}
-	_                = identity.Principal{}
 )

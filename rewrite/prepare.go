@@ -145,7 +145,7 @@ func (p *preparation) name(fields []plan.Field, prefix string) {
 }
 
 func broken(t *plan.Table, cause error) error {
-	return fault.Wrap(fault.PolicyBroken, cause, "a policy of table '%s' cannot be applied, so the table is refused; an administrator finds the cause in the log", t.Name)
+	return fault.Wrap(fault.PolicyBroken, cause, "a policy of table '%s' cannot be applied, so the table is refused; SHOW POLICY STATUS tells an administrator the cause", t.Name)
 }
 
 // outage reports whether err says nothing about the policy: then no column may
