@@ -88,6 +88,11 @@ type Policy struct {
 	DataMaskPolicyItems  []*Item               `json:"dataMaskPolicyItems,omitempty"`
 	RowFilterPolicyItems []*Item               `json:"rowFilterPolicyItems,omitempty"`
 	ValiditySchedules    []Schedule            `json:"validitySchedules,omitempty"`
+	// Who made and last changed the policy; absent in searches and downloads.
+	CreatedBy  string `json:"createdBy,omitempty"`
+	UpdatedBy  string `json:"updatedBy,omitempty"`
+	CreateTime int64  `json:"createTime,omitempty"` // epoch milliseconds
+	UpdateTime int64  `json:"updateTime,omitempty"`
 }
 
 // IsEnabled is true when the member is absent.
