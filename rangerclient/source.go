@@ -49,6 +49,7 @@ type Source struct {
 	mu      sync.Mutex
 	lastErr error
 
+	ctx    context.Context // of the refresher
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	wake   chan struct{}
@@ -207,7 +208,7 @@ func open(s *Source) *Source {
 	}
 	s.wake = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
+	s.ctx, s.cancel = ctx, cancel
 	if s.recall(); s.current.Load() == nil {
 		_ = s.Reload(ctx)
 	} else {
