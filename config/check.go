@@ -40,6 +40,7 @@ func (l *loader) check(c *Config) {
 			l.problem(key+".max-staleness", "is shorter than poll-interval (%s): tables would be refused between two polls", p.PollInterval)
 		}
 	}
+	l.checkStore(c)
 	users := map[string]bool{}
 	for i, u := range c.Users {
 		if users[u.Name] {
@@ -52,10 +53,16 @@ func (l *loader) check(c *Config) {
 
 // checkSource finds what a source of its kind lacks.
 func (l *loader) checkSource(p *Policy, key string) {
-	if p.Kind != "ranger" {
+	if p.ProjectTags && p.Kind == "folder" {
+		l.problem(key+".project-tags", "is set for a folder, which SQE never writes")
+	}
+	switch p.Kind {
+	case "folder":
 		if p.Directory == "" {
 			l.problem(key+".directory", "is missing: name the folder that holds the documents")
 		}
+		return
+	case "store":
 		return
 	}
 	if p.URL == "" {
@@ -67,8 +74,42 @@ func (l *loader) checkSource(p *Policy, key string) {
 	if p.PasswordFile != "" {
 		p.Password = l.secretFile(key+".password-file", key+".password", p.PasswordFile, p.Password)
 	}
+	if p.AdminPassFile != "" {
+		p.AdminPassword = l.secretFile(key+".admin-password-file", key+".admin-password", p.AdminPassFile, p.AdminPassword)
+	}
+	if p.AdminUsername == "" && p.AdminPassword != "" {
+		l.problem(key+".admin-username", "is missing beside its password")
+	}
 	if (p.ClientCert == "") != (p.ClientKey == "") {
 		l.problem(key+".client-cert", "and client-key belong together: set both or neither")
+	}
+}
+
+// checkStore finds what is wrong with the embedded store.
+func (l *loader) checkStore(c *Config) {
+	s := &c.Store
+	for i, p := range c.Policies {
+		if p.Kind == "store" && s.Path == "" {
+			l.problem(fmt.Sprintf("policies[%d].kind", i), "is store, and there is none: set path in [policystore]")
+		}
+	}
+	if s.AdminPassFile != "" {
+		s.AdminPassword = l.secretFile("policystore.admin-password-file", "policystore.admin-password", s.AdminPassFile, s.AdminPassword)
+	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		l.problem("policystore.tls-cert", "and tls-key belong together: set both or neither")
+	}
+	if s.Listen == "" {
+		return
+	}
+	host, _, err := net.SplitHostPort(s.Listen)
+	switch {
+	case s.Path == "":
+		l.problem("policystore.listen", "is set, and there is no store: set path")
+	case err != nil:
+		l.problem("policystore.listen", "must be host:port, such as \"0.0.0.0:6182\"")
+	case s.PlainHTTP && host != "localhost" && (net.ParseIP(host) == nil || !net.ParseIP(host).IsLoopback()):
+		l.problem("policystore.plain-http", "is allowed on a loopback address only, since passwords travel in the clear")
 	}
 }
 

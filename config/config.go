@@ -18,6 +18,7 @@ type Config struct {
 	Engine   Engine    `key:"engine" doc:"How statements run."`
 	Catalogs []Catalog `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
 	Policies []Policy  `key:"policies" doc:"Where policies come from. Without one every table is refused."`
+	Store    Store     `key:"policystore" doc:"The embedded policy store: Ranger's policies, roles, users and tags in one SQLite file, for where nobody runs a Ranger. A [[policies]] section of kind \"store\" reads it."`
 	Masks    Masks     `key:"masks" doc:"How masks work."`
 	Users    []User    `key:"users" doc:"Users with passwords."`
 	Audit    Audit     `key:"audit" doc:"The audit log: one JSON object a line for each statement and login. The file is made with mode 0600; to rotate it, rename it and send SIGHUP."`
@@ -73,12 +74,16 @@ type Catalog struct {
 // Policy is one of [[policies]].
 type Policy struct {
 	Name           string   `key:"name" required:"true" doc:"Name in EXPLAIN POLICY, the audit log and metrics."`
-	Kind           string   `key:"kind" default:"folder" oneof:"folder ranger" doc:"folder: Ranger's own JSON documents in a folder. ranger: a Ranger Admin that is polled."`
+	Kind           string   `key:"kind" default:"folder" oneof:"folder ranger store" doc:"folder: Ranger's own JSON documents in a folder. ranger: a Ranger Admin that is polled. store: the embedded policy store."`
 	Directory      Path     `key:"directory" doc:"folder: the folder. It is watched; a change takes effect as a whole."`
 	URL            string   `key:"url" doc:"ranger: address of the Ranger Admin, such as \"https://ranger.example:6182\"."`
 	Username       string   `key:"username" doc:"ranger: a user that may download policies, tags, roles and users of both services."`
 	Password       Secret   `key:"password" doc:"ranger: the password of the user. Five wrong ones lock a Ranger account, so after a refusal nothing is asked for 60 s."`
 	PasswordFile   Path     `key:"password-file" doc:"ranger: file that holds the password instead (the first line)."`
+	AdminUsername  string   `key:"admin-username" doc:"ranger: a user that may change policies and roles of the services, for policies written in SQL; \"\": the user above."`
+	AdminPassword  Secret   `key:"admin-password" doc:"ranger: the password of that user."`
+	AdminPassFile  Path     `key:"admin-password-file" doc:"ranger: file that holds that password instead (the first line)."`
+	ProjectTags    bool     `key:"project-tags" default:"false" doc:"ranger, store: write tags that are set in SQL also to the tag store of the policy server, for other engines. A tag change fails as a whole when that fails."`
 	AllowHTTP      bool     `key:"allow-http" default:"false" doc:"ranger: permit http:// to another machine; the password then travels in the clear."`
 	CAFile         Path     `key:"ca-file" doc:"ranger: certificates (PEM) to trust beside the system's."`
 	ClientCert     Path     `key:"client-cert" doc:"ranger: certificate (PEM) of this server as a client."`
@@ -95,6 +100,17 @@ type Policy struct {
 	ColumnAccess   string   `key:"column-access" default:"deny" oneof:"deny ignore" doc:"deny: a column on which the data service denies select is withheld."`
 	PollInterval   Duration `key:"poll-interval" default:"10s" min:"100ms" doc:"How often the source is asked for changes."`
 	MaxStaleness   Duration `key:"max-staleness" default:"60s" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
+}
+
+// Store is [policystore].
+type Store struct {
+	Path          Path   `key:"path" doc:"The SQLite file; it is made when it is missing. \"\": there is no store."`
+	AdminPassword Secret `key:"admin-password" doc:"Password of the store's user admin, set when the file is made. Without one nobody can log in over REST."`
+	AdminPassFile Path   `key:"admin-password-file" doc:"File that holds that password instead (the first line)."`
+	Listen        string `key:"listen" doc:"host:port on which the store answers as a Ranger Admin does, to the plugins of other engines and to administrators; \"\": it does not."`
+	TLSCert       Path   `key:"tls-cert" doc:"Certificate (with its chain), PEM. Without one that of the server is used."`
+	TLSKey        Path   `key:"tls-key" doc:"Private key of the certificate, PEM."`
+	PlainHTTP     bool   `key:"plain-http" default:"false" doc:"Serve without TLS. Only on a loopback address: passwords travel in the clear."`
 }
 
 // Masks is [masks].

@@ -104,10 +104,7 @@ func (s *Source) watch(dir string) {
 				}
 				timer.Reset(settle)
 			case <-timer.C:
-				select {
-				case s.wake <- struct{}{}:
-				default:
-				}
+				s.nudge()
 			}
 		}
 	}()
