@@ -91,3 +91,31 @@ func TestMaskTable(t *testing.T) {
 		t.Errorf("%d values: the search finds too little", n)
 	}
 }
+
+// TestRenderingTable: likewise for the characters of peers.
+func TestRenderingTable(t *testing.T) {
+	_, table, ok := strings.Cut(page(t, "docs/policies.md"), "| value | mask | `\"sqe\"` | `\"trino\"` | `\"spark\"` |\n|---|---|---|---|---|\n")
+	if !ok {
+		t.Fatal("docs/policies.md has no table of renderings")
+	}
+	n := 0
+	for _, line := range strings.Split(table, "\n") {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(line, -1)
+		if len(cells) != 5 {
+			t.Fatalf("not five cells: %s", line)
+		}
+		n++
+		for i, rendering := range []masks.Rendering{masks.RenderSQE, masks.RenderTrino, masks.RenderSpark} {
+			got, err := masks.Apply(cells[1][1], plan.Field{ID: 1, Name: "c", Type: plan.String}, cells[0][1], masks.Options{Rendering: rendering})
+			if err != nil || got != cells[i+2][1] {
+				t.Errorf("%s of %q for %s is %q (%v), the page shows %q", cells[1][1], cells[0][1], rendering, got, err, cells[i+2][1])
+			}
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d rows", n)
+	}
+}

@@ -163,6 +163,9 @@ const minHashKey = 16
 
 func (l *loader) checkMasks(c *Config) {
 	m := &c.Masks
+	if m.UnkeyedHash && m.Rendering == "sqe" {
+		l.problem("masks.unkeyed-hash", "needs rendering \"trino\" or \"spark\": SQE's own hash always has a key")
+	}
 	key := "masks.hash-key"
 	if m.HashKeyFile != "" {
 		before := len(l.problems)

@@ -62,7 +62,7 @@ func TestDefaults(t *testing.T) {
 		Ops:      Ops{Address: "127.0.0.1:9307"},
 		Engine:   Engine{MemoryLimit: 1 << 30, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
 		Catalogs: []Catalog{{Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true}},
-		Masks:    Masks{ShortValues: "mask"},
+		Masks:    Masks{ShortValues: "mask", Rendering: "sqe"},
 		Audit:    Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse"},
 		Log:      Log{Level: "info", Format: "text"},
 	}
@@ -236,6 +236,8 @@ func TestBetweenKeys(t *testing.T) {
 		{"stale at once", minimal + policy + "poll-interval = \"1m\"\nmax-staleness = \"1s\"", "shorter than poll-interval (1m)"},
 		{"short key", minimal + "[masks]\nhash-key = \"tiny\"", "masks.hash-key has fewer than 16 characters"},
 		{"two keys", minimal + "[masks]\nhash-key = \"0123456789abcdef\"\nhash-key-file = \"f\"", "beside hash-key"},
+		{"unkeyed hash", minimal + "[masks]\nunkeyed-hash = true", "masks.unkeyed-hash needs rendering"},
+		{"rendering", minimal + "[masks]\nrendering = \"hive\"", "masks.rendering"},
 		{"no key file", minimal + "[masks]\nhash-key-file = \"missing\"", "cannot be read (no such file"},
 		{"version", minimal + "[server]\nversion = \"new\"", "must start like a version"},
 		{"ops address", minimal + "[ops]\naddress = \"9307\"", "must be host:port"},

@@ -37,7 +37,11 @@ func Apply(action string, f plan.Field, value any, o Options) (any, error) {
 		if !ok || !plan.IsString(f.Type) {
 			return nil, nil
 		}
-		return Classes(s, rangerText[action].options(o)), nil
+		c, err := o.classes(action)
+		if err != nil {
+			return nil, err
+		}
+		return Classes(s, c), nil
 	case IcebergAlphanum, IcebergShowFirst4, IcebergShowLast4:
 		k := alphanumKeep[action]
 		return Alphanum(value.(string), k.first, k.last), nil
@@ -45,6 +49,14 @@ func Apply(action string, f plan.Field, value any, o Options) (any, error) {
 		return truncateGo("year", f.Type, value)
 	case IcebergTruncateMonth:
 		return truncateGo("month", f.Type, value)
+	}
+	if action == Hash && o.UnkeyedHash {
+		digest, err := o.unkeyed()
+		s, ok := value.(string)
+		if err != nil || !ok || !plan.IsString(f.Type) {
+			return nil, err
+		}
+		return digest.apply(s), nil
 	}
 	d, ok := digestOf(f.Type, action == Hash)
 	if !ok {

@@ -2,11 +2,13 @@ package masks
 
 import (
 	"bytes"
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -47,10 +49,16 @@ func evalCall(t *testing.T, e *plan.Call, args []any) any {
 		return nil
 	}
 	switch e.Func.Name {
-	case "mask_classes":
+	case "md5":
+		sum := md5.Sum([]byte(args[0].(string)))
+		return hex.EncodeToString(sum[:])
+	case "upper":
+		return strings.ToUpper(args[0].(string))
+	case "mask_classes", "mask_ascii_classes":
 		return Classes(args[0].(string), ClassMask{
 			Upper: args[1].(string), Lower: args[2].(string), Digit: args[3].(string), Other: args[4].(string),
 			KeepFirst: int(args[5].(int64)), KeepLast: int(args[6].(int64)), WholeWhenShort: args[7].(bool),
+			ASCII: e.Func.Name == "mask_ascii_classes",
 		})
 	case "mask_alphanum":
 		return Alphanum(args[0].(string), int(args[1].(int64)), int(args[2].(int64)))

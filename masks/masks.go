@@ -63,6 +63,12 @@ type Options struct {
 	// show-4 masks, as Hive and Kyuubi do. By default they are masked whole,
 	// because "the last four" of four characters is everything.
 	KeepShort bool
+	// Rendering is whose characters Ranger's text masks write.
+	Rendering Rendering
+	// UnkeyedHash makes MASK_HASH of texts the digest of the peer that Rendering
+	// names, without a key; everything else that would be hashed becomes NULL.
+	// Whoever can guess a value can then tell it by its digest.
+	UnkeyedHash bool
 	// Salt is for iceberg:sha-256-query-local: at least 16 random bytes, new for
 	// every statement.
 	Salt []byte
@@ -85,7 +91,7 @@ var known = map[string]bool{
 func Known(action string) bool { return known[action] }
 
 // NeedsKey reports whether the action cannot be built without Options.HashKey.
-func NeedsKey(action string) bool { return action == Hash }
+func (o Options) NeedsKey(action string) bool { return action == Hash && !o.UnkeyedHash }
 
 // NeedsSalt reports whether the action depends on Options.Salt, so that its
 // expression must not outlive a statement.
@@ -115,13 +121,27 @@ func New(action string, f plan.Field, o Options) (Mask, error) {
 		if !plan.IsString(f.Type) {
 			return constant(typedNull(f.Type)), nil
 		}
-		return classMask(rangerText[action].options(o), f.Type), nil
+		c, err := o.classes(action)
+		if err != nil {
+			return nil, err
+		}
+		return classMask(c, f.Type), nil
 	case DateShowYear:
 		if !plan.IsTemporal(f.Type) {
 			return constant(typedNull(f.Type)), nil
 		}
 		return truncateMask(yearUnit, f.Type), nil
 	case Hash:
+		if o.UnkeyedHash {
+			digest, err := o.unkeyed()
+			if err != nil {
+				return nil, err
+			}
+			if !plan.IsString(f.Type) {
+				return constant(typedNull(f.Type)), nil
+			}
+			return digest.mask(f.Type), nil
+		}
 		if len(o.HashKey) == 0 {
 			return nil, errNoKey
 		}

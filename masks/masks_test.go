@@ -161,7 +161,7 @@ func TestHashNeedsKey(t *testing.T) {
 			t.Errorf("%s was hashed without a key", typ)
 		}
 	}
-	if !NeedsKey(Hash) || NeedsKey(Redact) || NeedsKey(IcebergSHA256Global) {
+	if o := (Options{}); !o.NeedsKey(Hash) || o.NeedsKey(Redact) || o.NeedsKey(IcebergSHA256Global) {
 		t.Error("MASK_HASH alone needs a key")
 	}
 }

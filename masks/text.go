@@ -19,19 +19,9 @@ type ClassMask struct {
 	// WholeWhenShort masks every character of a text that has no more characters
 	// than are kept; without it such a text stays raw.
 	WholeWhenShort bool
-}
-
-// rangerText is what Ranger's text masks do: MASK keeps the shape of the text,
-// the show-4 masks tell neither case nor which characters are digits.
-var rangerText = map[string]ClassMask{
-	Redact:     {Upper: "X", Lower: "x", Digit: "n"},
-	ShowFirst4: {Upper: "x", Lower: "x", Digit: "x", KeepFirst: 4},
-	ShowLast4:  {Upper: "x", Lower: "x", Digit: "x", KeepLast: 4},
-}
-
-func (c ClassMask) options(o Options) ClassMask {
-	c.WholeWhenShort = !o.KeepShort
-	return c
+	// ASCII counts as letters and digits only those of ASCII; every other
+	// character is Other.
+	ASCII bool
 }
 
 // Classes is the definition of the plan function
@@ -51,6 +41,9 @@ func (c ClassMask) options(o Options) ClassMask {
 // A class whose replacement is the empty text stays as it is. A byte that is not
 // part of valid UTF-8 counts as a character and becomes lower (x when that is
 // empty), wherever it stands.
+//
+// mask_ascii_classes is the same with the classes A-Z, a-z and 0-9; every other
+// character becomes other.
 //
 // For text of ASCII alone (byte_length = char_length) this is a translate of 62
 // characters between substr(s, 1, keep_first) and the last keep_last characters;
@@ -87,6 +80,8 @@ func Classes(s string, c ClassMask) string {
 // that letter-like numerals (Ⅷ) are numbers.
 func (c ClassMask) class(r rune) string {
 	switch {
+	case c.ASCII && r >= utf8.RuneSelf:
+		return c.Other
 	case unicode.IsNumber(r):
 		return c.Digit
 	case unicode.IsUpper(r) || unicode.Is(unicode.Other_Uppercase, r):
@@ -162,8 +157,9 @@ func orElse(s, otherwise string) string {
 }
 
 var (
-	fnClasses  = function("mask_classes")
-	fnAlphanum = function("mask_alphanum")
+	fnClasses      = function("mask_classes")
+	fnASCIIClasses = function("mask_ascii_classes")
+	fnAlphanum     = function("mask_alphanum")
 )
 
 func classMask(c ClassMask, t arrow.DataType) Mask {
@@ -171,8 +167,12 @@ func classMask(c ClassMask, t arrow.DataType) Mask {
 		text(c.Upper), text(c.Lower), text(c.Digit), text(c.Other),
 		integer(c.KeepFirst), integer(c.KeepLast), boolean(c.WholeWhenShort),
 	}
+	f := fnClasses
+	if c.ASCII {
+		f = fnASCIIClasses
+	}
 	return func(raw plan.Expr) plan.Expr {
-		return call(fnClasses, t, append([]plan.Expr{raw}, fixed...)...)
+		return call(f, t, append([]plan.Expr{raw}, fixed...)...)
 	}
 }
 

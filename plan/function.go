@@ -203,8 +203,8 @@ func init() {
 	// Masks of text by character class: masks.Classes and masks.Alphanum are their
 	// definitions. mask_classes(s, upper, lower, digit, other, keep_first,
 	// keep_last, whole_when_short): all but s are literals (four texts, two BIGINT,
-	// a boolean); '' keeps the class as it is.
-	add(S, returns(String, 8, 8), "mask_classes")
+	// a boolean); '' keeps the class as it is. mask_ascii_classes takes the same.
+	add(S, returns(String, 8, 8), "mask_classes", "mask_ascii_classes")
 	// mask_alphanum(s, keep_first, keep_last): Iceberg's rule; BIGINT literals.
 	add(S, returns(String, 3, 3), "mask_alphanum")
 

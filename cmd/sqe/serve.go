@@ -80,7 +80,7 @@ func checkCommand(_ context.Context, args []string, stdout io.Writer) error {
 			problems = append(problems, fmt.Errorf("policy source %s: %s", status.Source, p))
 		}
 	}
-	maskOptions := masks.Options{HashKey: []byte(cfg.Masks.HashKey.Reveal()), KeepShort: cfg.Masks.ShortValues == "keep"}
+	maskOptions := maskOptions(cfg)
 	problems = append(problems, keyProblems(sources, maskOptions)...)
 	if catalogs != nil {
 		problems = append(problems, policyProblems(catalogs, sources, maskOptions)...)
@@ -158,7 +158,7 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 			continue
 		}
 		for _, a := range lister.MaskActions() {
-			if masks.NeedsKey(a) {
+			if o.NeedsKey(a) {
 				out = append(out, fmt.Errorf("policies of %s use %s and there is no key for it; set masks.hash-key-file", s.Name(), a))
 			}
 		}

@@ -70,7 +70,7 @@ func (in *instance) build(logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	maskOptions := masks.Options{HashKey: []byte(cfg.Masks.HashKey.Reveal()), KeepShort: cfg.Masks.ShortValues == "keep"}
+	maskOptions := maskOptions(cfg)
 	if problems := keyProblems(sources, maskOptions); len(problems) > 0 {
 		return errors.Join(problems...)
 	}
@@ -101,6 +101,13 @@ func (in *instance) build(logTo io.Writer) error {
 	}
 	eng.SetConnectionCloser(in.server.CloseConnection)
 	return in.listenOps(metrics, sources)
+}
+
+func maskOptions(cfg *config.Config) masks.Options {
+	return masks.Options{
+		HashKey: []byte(cfg.Masks.HashKey.Reveal()), KeepShort: cfg.Masks.ShortValues == "keep",
+		Rendering: masks.Rendering(cfg.Masks.Rendering), UnkeyedHash: cfg.Masks.UnkeyedHash,
+	}
 }
 
 func (in *instance) closing(f func()) { in.closers = append(in.closers, f) }

@@ -543,7 +543,7 @@ func TestFunctions(t *testing.T) {
 	}
 	// Functions with tests of their own.
 	for _, name := range []string{
-		"is_nan", "barrier", "sin", "cos", "tan", "atan", "sha256", "hmac_sha256", "mask_classes", "mask_alphanum",
+		"is_nan", "barrier", "sin", "cos", "tan", "atan", "sha256", "hmac_sha256", "mask_classes", "mask_ascii_classes", "mask_alphanum",
 		"to_json", "struct_field", "struct_set", "make_struct", "empty_list", "empty_map",
 	} {
 		seen[name] = true

@@ -142,8 +142,16 @@ func TestMasks(t *testing.T) {
 	for name, c := range columns {
 		f := plan.Field{Name: name, Type: c.typ}
 		for _, action := range actions {
-			for _, short := range []bool{false, true} {
-				o := masks.Options{HashKey: []byte("sqe-ac-e2e-mask-key"), KeepShort: short, Salt: []byte("0123456789abcdef")}
+			for _, variant := range []masks.Options{
+				{},
+				{KeepShort: true},
+				{Rendering: masks.RenderTrino},
+				{Rendering: masks.RenderTrino, KeepShort: true, UnkeyedHash: true},
+				{Rendering: masks.RenderSpark},
+				{Rendering: masks.RenderSpark, KeepShort: true, UnkeyedHash: true},
+			} {
+				o := variant
+				o.HashKey, o.Salt = []byte("sqe-ac-e2e-mask-key"), []byte("0123456789abcdef")
 				m, err := masks.New(action, f, o)
 				if err != nil {
 					continue
@@ -154,7 +162,7 @@ func TestMasks(t *testing.T) {
 						t.Fatal(err)
 					}
 					if want := shown(v, c.typ); got != want {
-						t.Errorf("%s of the %s %v gives %q, want %q", action, name, values[name][i], got, want)
+						t.Errorf("%s (%+v) of the %s %v gives %q, want %q", action, variant, name, values[name][i], got, want)
 						break
 					}
 				}

@@ -23,7 +23,7 @@ func maskTable(c masks.ClassMask) (t classTable, ok bool) {
 		}
 	}
 	for i := range t {
-		t[i] = masks.Classes(string(rune(i)), masks.ClassMask{Upper: c.Upper, Lower: c.Lower, Digit: c.Digit, Other: c.Other})[0]
+		t[i] = masks.Classes(string(rune(i)), masks.ClassMask{Upper: c.Upper, Lower: c.Lower, Digit: c.Digit, Other: c.Other, ASCII: c.ASCII})[0]
 	}
 	return t, true
 }
@@ -50,29 +50,35 @@ func maskASCII(dst, b []byte, first, last int, t *classTable) []byte {
 	return dst
 }
 
+func maskClasses(in []vector, out *output, asciiOnly bool) {
+	// All arguments but the first are constants of the query.
+	c := masks.ClassMask{
+		Upper: strings.Clone(in[1].string(0)), Lower: strings.Clone(in[2].string(0)), Digit: strings.Clone(in[3].string(0)), Other: strings.Clone(in[4].string(0)),
+		KeepFirst: int(at[int64](in[5], 0)), KeepLast: int(at[int64](in[6], 0)), WholeWhenShort: at[bool](in[7], 0), ASCII: asciiOnly,
+	}
+	t, tabled := maskTable(c)
+	for i := range out.n {
+		if in[0].null(i) {
+			continue
+		}
+		b := in[0].bytes(i)
+		if !tabled || !ascii(b) {
+			out.text(i, masks.Classes(in[0].string(i), c))
+			continue
+		}
+		out.begin(i)
+		first, last := kept(len(b), c.KeepFirst, c.KeepLast, c.WholeWhenShort)
+		out.bytes = maskASCII(out.bytes, b, first, last, &t)
+		out.end(i)
+	}
+}
+
 func init() {
-	register("mask_classes", func(in []vector, out *output) {
-		// All arguments but the first are constants of the query.
-		c := masks.ClassMask{
-			Upper: strings.Clone(in[1].string(0)), Lower: strings.Clone(in[2].string(0)), Digit: strings.Clone(in[3].string(0)), Other: strings.Clone(in[4].string(0)),
-			KeepFirst: int(at[int64](in[5], 0)), KeepLast: int(at[int64](in[6], 0)), WholeWhenShort: at[bool](in[7], 0),
-		}
-		t, tabled := maskTable(c)
-		for i := range out.n {
-			if in[0].null(i) {
-				continue
-			}
-			b := in[0].bytes(i)
-			if !tabled || !ascii(b) {
-				out.text(i, masks.Classes(in[0].string(i), c))
-				continue
-			}
-			out.begin(i)
-			first, last := kept(len(b), c.KeepFirst, c.KeepLast, c.WholeWhenShort)
-			out.bytes = maskASCII(out.bytes, b, first, last, &t)
-			out.end(i)
-		}
-	}, textType, textType, textType, textType, textType, textType, longType, longType, boolType)
+	for name, asciiOnly := range map[string]bool{"mask_classes": false, "mask_ascii_classes": true} {
+		register(name, func(in []vector, out *output) {
+			maskClasses(in, out, asciiOnly)
+		}, textType, textType, textType, textType, textType, textType, longType, longType, boolType)
+	}
 
 	var alphanum classTable
 	for i := range alphanum {

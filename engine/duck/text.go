@@ -227,32 +227,8 @@ func initText() {
 		s, err := c.bytes(e, 0)
 		return native("hmac_sha256", s, blob(key)), err
 	}
-	scalars["mask_classes"] = func(c *compiler, e *plan.Call) (string, error) {
-		s, err := c.text(e, 0)
-		if err != nil {
-			return "", err
-		}
-		args := []string{s}
-		for i := 1; i <= 4; i++ {
-			v, err := constant[string](e, i)
-			if err != nil {
-				return "", err
-			}
-			q, err := text(v)
-			if err != nil {
-				return "", err
-			}
-			args = append(args, q)
-		}
-		counts, err := characterCounts(e, 5, 6)
-		if err != nil {
-			return "", err
-		}
-		whole, err := constant[bool](e, 7)
-		if err != nil {
-			return "", err
-		}
-		return native("mask_classes", append(append(args, counts...), map[bool]string{true: "TRUE", false: "FALSE"}[whole])...), nil
+	for _, name := range []string{"mask_classes", "mask_ascii_classes"} {
+		scalars[name] = func(c *compiler, e *plan.Call) (string, error) { return c.maskClasses(name, e) }
 	}
 	scalars["mask_alphanum"] = func(c *compiler, e *plan.Call) (string, error) {
 		s, err := c.text(e, 0)
@@ -265,6 +241,34 @@ func initText() {
 		}
 		return native("mask_alphanum", append([]string{s}, counts...)...), nil
 	}
+}
+
+func (c *compiler) maskClasses(name string, e *plan.Call) (string, error) {
+	s, err := c.text(e, 0)
+	if err != nil {
+		return "", err
+	}
+	args := []string{s}
+	for i := 1; i <= 4; i++ {
+		v, err := constant[string](e, i)
+		if err != nil {
+			return "", err
+		}
+		q, err := text(v)
+		if err != nil {
+			return "", err
+		}
+		args = append(args, q)
+	}
+	counts, err := characterCounts(e, 5, 6)
+	if err != nil {
+		return "", err
+	}
+	whole, err := constant[bool](e, 7)
+	if err != nil {
+		return "", err
+	}
+	return native(name, append(append(args, counts...), map[bool]string{true: "TRUE", false: "FALSE"}[whole])...), nil
 }
 
 // characterCounts are the operands from first to last, which are literals.
