@@ -71,10 +71,10 @@ type Policy struct {
 	Name                 string                `json:"name"`
 	Description          string                `json:"description,omitempty"`
 	PolicyType           int                   `json:"policyType"`
-	PolicyPriority       int                   `json:"policyPriority,omitempty"`
+	PolicyPriority       int                   `json:"policyPriority"`
 	ResourceSignature    string                `json:"resourceSignature,omitempty"`
 	AuditEnabled         *bool                 `json:"isAuditEnabled,omitempty"`
-	DenyAllElse          bool                  `json:"isDenyAllElse,omitempty"`
+	DenyAllElse          bool                  `json:"isDenyAllElse"`
 	ZoneName             string                `json:"zoneName,omitempty"`
 	PolicyLabels         []string              `json:"policyLabels,omitempty"`
 	Options              map[string]any        `json:"options,omitempty"`
@@ -101,8 +101,8 @@ func (p *Policy) IsEnabled() bool { return p.Enabled == nil || *p.Enabled }
 // Resource is the pattern of one resource element.
 type Resource struct {
 	Values    []string `json:"values,omitempty"`
-	Excludes  bool     `json:"isExcludes,omitempty"`
-	Recursive bool     `json:"isRecursive,omitempty"`
+	Excludes  bool     `json:"isExcludes"`
+	Recursive bool     `json:"isRecursive"`
 }
 
 // Item binds principals to accesses, a mask or a filter.
@@ -112,7 +112,7 @@ type Item struct {
 	Groups        []string       `json:"groups,omitempty"`
 	Roles         []string       `json:"roles,omitempty"`
 	Conditions    []Condition    `json:"conditions,omitempty"`
-	DelegateAdmin bool           `json:"delegateAdmin,omitempty"`
+	DelegateAdmin bool           `json:"delegateAdmin"`
 	DataMaskInfo  *DataMaskInfo  `json:"dataMaskInfo,omitempty"`
 	RowFilterInfo *RowFilterInfo `json:"rowFilterInfo,omitempty"`
 }
@@ -165,9 +165,9 @@ type Recurrence struct {
 		Year       string `json:"year,omitempty"`
 	} `json:"schedule"`
 	Interval struct {
-		Days    int `json:"days,omitempty"`
-		Hours   int `json:"hours,omitempty"`
-		Minutes int `json:"minutes,omitempty"`
+		Days    int `json:"days"`
+		Hours   int `json:"hours"`
+		Minutes int `json:"minutes"`
 	} `json:"interval"`
 }
 
@@ -202,6 +202,7 @@ type ResourceDef struct {
 	Matcher            string  `json:"matcher,omitempty"`
 	MatcherOptions     Strings `json:"matcherOptions,omitempty"`
 	IsValidLeaf        *bool   `json:"isValidLeaf,omitempty"`
+	ValidationRegEx    string  `json:"validationRegEx,omitempty"` // of a whole value
 }
 
 // AccessTypeDef defines an access type and what it implies (one level).
@@ -253,23 +254,40 @@ type ServiceTags struct {
 	Tags             map[string]Tag           `json:"tags,omitempty"`
 	ServiceResources []ServiceResource        `json:"serviceResources,omitempty"`
 	ResourceToTagIDs map[string][]int64       `json:"resourceToTagIds,omitempty"`
-	IsDelta          bool                     `json:"isDelta,omitempty"`
+	IsDelta          bool                     `json:"isDelta"`
 	TagsChangeExtent string                   `json:"tagsChangeExtent,omitempty"`
 	IsTagsDeduped    bool                     `json:"isTagsDeduped,omitempty"`
 }
 
 // TagDefinition names a kind of tag.
 type TagDefinition struct {
-	ID            int64                         `json:"id,omitempty"`
-	Name          string                        `json:"name"`
-	Source        string                        `json:"source,omitempty"`
-	AttributeDefs []struct{ Name, Type string } `json:"attributeDefs,omitempty"`
+	ID            int64          `json:"id,omitempty"`
+	GUID          string         `json:"guid,omitempty"`
+	Enabled       *bool          `json:"isEnabled,omitempty"`
+	Name          string         `json:"name"`
+	Source        string         `json:"source,omitempty"`
+	AttributeDefs []AttributeDef `json:"attributeDefs,omitempty"`
 }
+
+// AttributeDef names an attribute that tags of a kind have.
+type AttributeDef struct {
+	Name string `json:"name"`
+	Type string `json:"type,omitempty"`
+}
+
+// The owners of tags (Tag.Owner).
+const (
+	TagOfResource = 0 // the tag belongs to the resources that carry it; the default
+	TagShared     = 1 // the tag is one for all that carry it, known by its guid
+)
 
 // Tag is a tag with its attributes.
 type Tag struct {
 	ID              int64          `json:"id,omitempty"`
+	GUID            string         `json:"guid,omitempty"`
+	Enabled         *bool          `json:"isEnabled,omitempty"`
 	Type            string         `json:"type"`
+	Owner           int            `json:"owner,omitempty"` // absent in downloads
 	Attributes      Strings        `json:"attributes,omitempty"`
 	Options         map[string]any `json:"options,omitempty"`
 	ValidityPeriods []Schedule     `json:"validityPeriods,omitempty"`
@@ -278,9 +296,13 @@ type Tag struct {
 // ServiceResource is a resource that carries tags.
 type ServiceResource struct {
 	ID                int64               `json:"id,omitempty"`
+	GUID              string              `json:"guid,omitempty"`
+	Enabled           *bool               `json:"isEnabled,omitempty"`
+	ServiceName       string              `json:"serviceName,omitempty"` // absent in downloads
 	ResourceElements  map[string]Resource `json:"resourceElements,omitempty"`
 	OwnerUser         string              `json:"ownerUser,omitempty"`
 	ResourceSignature string              `json:"resourceSignature,omitempty"`
+	AdditionalInfo    Strings             `json:"additionalInfo,omitempty"`
 }
 
 // Roles is the body of a role download.
@@ -294,19 +316,25 @@ type Roles struct {
 // Role is RangerRole. Roles lists the roles that are members of this one: they
 // inherit it.
 type Role struct {
-	ID          int64    `json:"id,omitempty"`
-	Enabled     *bool    `json:"isEnabled,omitempty"`
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	Users       []Member `json:"users,omitempty"`
-	Groups      []Member `json:"groups,omitempty"`
-	Roles       []Member `json:"roles,omitempty"`
+	ID            int64          `json:"id,omitempty"`
+	Enabled       *bool          `json:"isEnabled,omitempty"`
+	CreatedBy     string         `json:"createdBy,omitempty"`
+	UpdatedBy     string         `json:"updatedBy,omitempty"`
+	CreateTime    int64          `json:"createTime,omitempty"` // epoch milliseconds
+	UpdateTime    int64          `json:"updateTime,omitempty"`
+	Name          string         `json:"name"`
+	Description   string         `json:"description,omitempty"`
+	Options       map[string]any `json:"options,omitempty"`
+	Users         []Member       `json:"users,omitempty"`
+	Groups        []Member       `json:"groups,omitempty"`
+	Roles         []Member       `json:"roles,omitempty"`
+	CreatedByUser string         `json:"createdByUser,omitempty"`
 }
 
 // Member is a user, group or role in a role.
 type Member struct {
 	Name    string `json:"name"`
-	IsAdmin bool   `json:"isAdmin,omitempty"`
+	IsAdmin bool   `json:"isAdmin"`
 }
 
 // UserStore is the body of a user store download.
