@@ -11,7 +11,8 @@ const unreadable = "(unreadable statement)"
 // Fingerprint is the statement for logs, the audit log and the process list: every
 // literal is ?, lists of literals are one ?, comments are dropped and blanks are
 // single. It depends on tokens only, so that text which does not parse lets no
-// literal through either; text without tokens gives a constant.
+// literal through either; text without tokens gives a constant. The text of a
+// policy (USING) is one ?.
 func Fingerprint(text string) string {
 	if len(text) > MaxBytes {
 		return unreadable
@@ -19,6 +20,7 @@ func Fingerprint(text string) string {
 	l := &lexer{text: text}
 	var b strings.Builder
 	prev, comma := "", false
+	hidden := 0 // open brackets around and inside the text of a policy
 	for {
 		tok, ok, err := l.next()
 		if err != nil {
@@ -28,7 +30,21 @@ func Fingerprint(text string) string {
 			break
 		}
 		s := text[tok.start:tok.end]
+		if hidden > 0 {
+			switch {
+			case tok.kind == punct && s == "(":
+				hidden++
+			case tok.kind == punct && s == ")":
+				hidden--
+			}
+			if hidden > 0 {
+				continue
+			}
+			b.WriteString("?")
+		}
 		switch {
+		case l.braces && tok.kind == punct && s == "(" && strings.EqualFold(prev, "using"):
+			hidden = 1
 		case tok.kind == str, tok.kind == number, tok.kind == param:
 			s = "?"
 		case tok.kind == word && digit(s[0]):
@@ -56,6 +72,9 @@ func Fingerprint(text string) string {
 		}
 		b.WriteString(s)
 		prev = s
+	}
+	if hidden > 0 {
+		b.WriteString("?")
 	}
 	return strings.ToValidUTF8(strings.TrimRight(b.String(), " ;"), "?")
 }

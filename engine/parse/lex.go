@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -51,6 +52,30 @@ type lexer struct {
 	text string
 	pos  int
 	exec bool // inside /*! ... */
+	// head is the first words of the statement, as far as they say whether it holds
+	// policy texts.
+	head   []string
+	braces bool // the statement holds policy texts, with {col} and ${{...}}
+}
+
+// policyHeads begin the statements that hold policy texts.
+var policyHeads = []string{"create policy", "create or replace policy", "alter policy"}
+
+// note looks at the token that was read last.
+func (l *lexer) note(tok token) {
+	if len(l.head) >= 4 {
+		return
+	}
+	s := l.text[tok.start:tok.end]
+	switch {
+	case tok.kind == punct && s == ";":
+		l.head, l.braces = l.head[:0], false
+		return
+	case tok.kind != word || len(s) > len("replace"):
+		s = ""
+	}
+	l.head = append(l.head, strings.ToLower(s))
+	l.braces = l.braces || slices.Contains(policyHeads, strings.Join(l.head, " "))
 }
 
 // newest is the version that SQE tells clients, for /*!80013 ... */.
@@ -147,6 +172,9 @@ func (l *lexer) next() (tok token, ok bool, err *lexError) {
 		err = l.punct()
 	}
 	tok.end = l.pos
+	if err == nil {
+		l.note(tok)
+	}
 	return tok, err == nil, err
 }
 
@@ -248,7 +276,7 @@ func (l *lexer) punct() *lexError {
 			return nil
 		}
 	}
-	if !strings.ContainsRune("=,()+-*/%^~&|<>!.;", rune(rest[0])) {
+	if !strings.ContainsRune("=,()+-*/%^~&|<>!.;", rune(rest[0])) && !(l.braces && strings.IndexByte("{}[]:", rest[0]) >= 0) {
 		return &lexError{l.pos, "a character that SQL does not have"}
 	}
 	l.pos++

@@ -25,7 +25,8 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 		stmt, err = p.execute()
 	case "deallocate", "drop":
 		if p.word(1) != "prepare" {
-			return nil, false, nil
+			stmt, err = p.policyDDL()
+			break
 		}
 		p.pos += 2
 		d := &Deallocate{}
@@ -43,6 +44,16 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 	case "use":
 		p.pos++
 		stmt, err = p.use()
+	case "create":
+		stmt, err = p.policyDDL()
+	case "alter":
+		if p.word(1) == "table" {
+			stmt, err = p.alterTable()
+			break
+		}
+		stmt, err = p.policyDDL()
+	case "call":
+		stmt, err = p.call()
 	}
 	if err != nil {
 		return nil, false, err
@@ -162,7 +173,7 @@ func (p *parser) show() (Statement, error) {
 	case p.accept("show", "grants"):
 		return p.showGrants()
 	}
-	return nil, nil
+	return p.showPolicies()
 }
 
 // showGrants reads [FOR user]; the host behind a user is not looked at.

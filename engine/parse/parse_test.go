@@ -267,6 +267,9 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+	for s := range policyStatements {
+		f.Add(s)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		st, rest, err := Parse(text)
 		if err != nil {
