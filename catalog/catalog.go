@@ -29,9 +29,20 @@ type Catalog interface {
 	Table(ctx context.Context, name plan.TableName, at plan.AsOf, metadata string) (*plan.Table, error)
 	// View loads a view.
 	View(ctx context.Context, name plan.TableName) (*View, error)
+	// UpdateProperties changes the properties of a table. change is given the
+	// table and a copy of its properties as they are now and says which to set and
+	// which to remove; nothing to do is no commit. It is called again when another
+	// writer was faster, and two changes of one table never run at once in this
+	// process. It returns the table as it is after the change. A table that other
+	// writers do not leave alone is fault.Conflict; then nothing was changed. Who
+	// sets a Reserved property must have asked whether the principal may.
+	UpdateProperties(ctx context.Context, name plan.TableName, change PropertyChange) (*plan.Table, error)
 	// Close releases connections.
 	Close() error
 }
+
+// PropertyChange decides a change of table properties.
+type PropertyChange func(t *plan.Table, props map[string]string) (set map[string]string, remove []string, err error)
 
 // View is a stored query.
 type View struct {

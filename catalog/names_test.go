@@ -104,29 +104,3 @@ func TestRegistry(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestTags(t *testing.T) {
-	got, err := ParseTags(`{"0":[{"name":"T"}],"3":[{"name":"PII","attributes":{"level":"high"}},{"name":"B"}],"4":[]}`, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got[3]) != 2 || got[3][0].Attributes["level"] != "high" || got[0][0].Name != "T" {
-		t.Errorf("%v", got)
-	}
-	text, err := FormatTags(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := ParseTags(text, 5); err != nil || len(again[3]) != 2 {
-		t.Errorf("%s: %v, %v", text, again, err)
-	}
-	for _, bad := range []string{
-		"", "null", "[]", `"x"`, `{"3":`, `{"3":[{"name":"a"}]} x`, `{"x":[]}`, `{"03":[{"name":"a"}]}`, `{"-1":[{"name":"a"}]}`,
-		`{"6":[{"name":"a"}]}`, `{"3":[{"name":""}]}`, `{"3":[{"name":"a"},{"name":"a"}]}`, `{"3":[{"nmae":"a"}]}`, `{"3":["a"]}`,
-		`{"3":[{"name":"a","attributes":{"k":1}}]}`, `{"3":[{"name":"a"}],"3":[]}`,
-	} {
-		if got, err := ParseTags(bad, 5); !fault.Is(err, fault.PolicyBroken) {
-			t.Errorf("%s: %v, %v", bad, got, err)
-		}
-	}
-}

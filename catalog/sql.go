@@ -45,6 +45,8 @@ type SQL struct {
 	tables *lru.Cache[tableKey, *table.Table]
 	plans  *lru.Cache[planKey, *plan.Table]
 	views  *lru.Cache[tableKey, *View]
+
+	writers *writers
 }
 
 // tableKey: a renamed table keeps its metadata location.
@@ -127,7 +129,7 @@ func OpenSQLite(name, path, warehouse string, o SQLOptions) (*SQL, error) {
 // newSQL takes over db, which it closes with the catalog, and with it all that
 // depends on the database: statements use "?" for parameters.
 func newSQL(name string, db *sql.DB, dialect icebergsql.SupportedDialect, props iceberg.Properties, o SQLOptions) (*SQL, error) {
-	c := &SQL{name: name, stored: o.StoredName, db: db, props: props}
+	c := &SQL{name: name, stored: o.StoredName, db: db, props: props, writers: newWriters()}
 	if c.stored == "" {
 		c.stored = name
 	}

@@ -111,10 +111,12 @@ func planTable(t *table.Table, name plan.TableName, at plan.AsOf, metadata strin
 	if sel.snapshot != nil {
 		out.SnapshotID = sel.snapshot.SnapshotID
 	}
-	if v, ok := out.Properties[TagsProperty]; ok {
-		if out.Tags, err = ParseTags(v, meta.LastColumnID()); err != nil {
+	if tagged(out.Properties) {
+		tags, err := readTags(meta, out.Properties)
+		if err != nil {
 			return nil, err
 		}
+		out.Tags = tags.Tags()
 	}
 	if metadata != "" {
 		fields, ok := metadataFields(metadata)

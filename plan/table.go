@@ -78,6 +78,13 @@ type Table struct {
 type Tag struct {
 	Name       string
 	Attributes map[string]string
+	// Earlier is the name under which the tag was put on the field, when that is
+	// another one than the field bears now. For an Inherited tag it may be the
+	// present name, which another field bore then.
+	Earlier string
+	// Inherited marks a tag that may belong to another field, one that bears or
+	// bore the same name. It counts where it takes and not where it gives.
+	Inherited bool
 }
 
 // Field returns the top-level field with that id.
