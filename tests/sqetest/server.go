@@ -191,7 +191,8 @@ func HashPassword(password string) (string, error) {
 
 // Config writes <dir>/sqe.toml for a server with one catalog, <dir>/catalog.db,
 // whose warehouse is dir, with the policies in <dir>/policies and these users, all
-// with the password "demo". settings are further lines by section.
+// with the password "demo". settings are further lines by section, and under
+// "data-service" the name of the service for the data gate (hive when absent).
 func Config(dir, catalog string, users []string, settings map[string]string) (path string, port int, err error) {
 	ports := [2]int{}
 	for i := range ports {
@@ -202,6 +203,10 @@ func Config(dir, catalog string, users []string, settings map[string]string) (pa
 	hash, err := HashPassword("demo")
 	if err != nil {
 		return "", 0, err
+	}
+	dataService := settings["data-service"]
+	if dataService == "" {
+		dataService = "hive"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `[server]
@@ -225,17 +230,19 @@ name = "folder"
 kind = "folder"
 directory = "policies"
 polaris-service = "polaris"
-data-service = "hive"
+data-service = %q
 poll-interval = "1s"
 max-staleness = "60s"
+%s
 
 [masks]
 hash-key-file = "mask.key"
+%s
 
 [audit]
 file = "audit.jsonl"
 
-`, ports[0], settings["server"], settings["engine"], ports[1], catalog)
+`, ports[0], settings["server"], settings["engine"], ports[1], catalog, dataService, settings["policies"], settings["masks"])
 	for _, u := range users {
 		fmt.Fprintf(&b, "[[users]]\nname = %q\npassword-hash = %q\n", u, hash)
 		if u == "root" {

@@ -1,0 +1,13 @@
+// Package parity compares SQE with engines that enforce the same Ranger policies
+// over the same tables: Spark with Kyuubi's plugin and Trino with its Ranger
+// access control.
+//
+// testdata/spark.json and trino.json are what these engines answered, statement by
+// statement. SQE answers each of them as the same user under the same policies,
+// with the rendering of the peer. An answer is equal, or its difference is listed
+// in testdata/<peer>-differences.json with a reason that
+// docs/decisions/peer-differences.md explains.
+//
+// Invariants: a difference that is not listed fails, and so does a listed one that
+// does not occur. Policies and tables are written here, never by the product.
+package parity
