@@ -158,9 +158,16 @@ var tagged = map[string][][2]string{
 
 func (peer *Peer) maskUsers() []maskUser {
 	return []maskUser{
-		{"m_mask", "MASK", ""}, {"m_last4", "MASK_SHOW_LAST_4", ""}, {"m_first4", "MASK_SHOW_FIRST_4", ""},
-		{"m_hash", "MASK_HASH", ""}, {"m_null", "MASK_NULL", ""}, {"m_none", "MASK_NONE", ""}, {"m_year", "MASK_DATE_SHOW_YEAR", ""},
-		{"m_custom", "CUSTOM", "concat('c:', " + peer.castText + ")"}, {"m_const", "CUSTOM", "'XX'"}, {"m_empty", "CUSTOM", ""},
+		{"m_mask", "MASK", ""},
+		{"m_last4", "MASK_SHOW_LAST_4", ""},
+		{"m_first4", "MASK_SHOW_FIRST_4", ""},
+		{"m_hash", "MASK_HASH", ""},
+		{"m_null", "MASK_NULL", ""},
+		{"m_none", "MASK_NONE", ""},
+		{"m_year", "MASK_DATE_SHOW_YEAR", ""},
+		{"m_custom", "CUSTOM", "concat('c:', " + peer.castText + ")"},
+		{"m_const", "CUSTOM", "'XX'"},
+		{"m_empty", "CUSTOM", ""},
 		{"m_type", "CUSTOM", "concat('9', substr(" + peer.castText + ", 2))"},
 	}
 }
