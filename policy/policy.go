@@ -86,7 +86,15 @@ type Origin struct {
 	Policy  string `json:"policy"`            // name of the policy
 	ID      int64  `json:"id"`
 	Version int64  `json:"version"`
-	Tag     string `json:"tag,omitempty"` // the tag that brought the policy here
+	Zone    string `json:"zone,omitempty"` // Ranger security zone of the policy
+	Tag     string `json:"tag,omitempty"`  // the tag that brought the policy here
+	// TagFrom says where that tag is kept: "table" (a property of the table),
+	// "policy server", or both.
+	TagFrom string `json:"tag_from,omitempty"`
+	// Earlier is the name through which the policy acts on a column, when that is not
+	// the column's own: one that it bore before, or, for a tag, the name that
+	// another column had then.
+	Earlier string `json:"earlier,omitempty"`
 	// Via says how the principal matched: "user", "group:NAME", "role:NAME",
 	// "public", "owner".
 	Via string `json:"via,omitempty"`
@@ -179,6 +187,13 @@ type State interface {
 	Restrict(p identity.Principal, t *plan.Table) (*Restrictions, error)
 	// Roles lists the roles that p holds by this source, sorted.
 	Roles(p identity.Principal) []string
+}
+
+// Tagger is a State that knows tags beside those in the properties of a table.
+type Tagger interface {
+	// TableTags lists the tags of a table by field id, its own under id 0. They count
+	// already in Restrict; this is for showing them.
+	TableTags(t *plan.Table) map[int][]string
 }
 
 // Status is the condition of a source.

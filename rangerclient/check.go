@@ -44,8 +44,9 @@ func (s *State) MaskActions() []string {
 	return out
 }
 
-// Check reports data policies that protect nothing as the tables stand: they name
-// a table that is not there, or a column that no schema of the table ever had.
+// Check reports data policies and tags of the policy server that protect nothing as
+// the tables stand: they name a table that is not there, or a column that no schema
+// of the table ever had.
 // tables are all tables of all catalogs. A name with a wildcard is not checked.
 func (s *State) Check(tables []*plan.Table) []string {
 	// Tables by the lower-case names that a policy may use for them.
@@ -59,12 +60,14 @@ func (s *State) Check(tables []*plan.Table) []string {
 	}
 	var out []string
 	seen := map[string]bool{}
-	report := func(p *eval.Policy, format string, args ...any) {
-		text := fmt.Sprintf("policy %q (id %d) ", p.Name, p.ID) + fmt.Sprintf(format, args...)
-		if !seen[text] {
+	say := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !seen[text] {
 			seen[text] = true
 			out = append(out, text)
 		}
+	}
+	report := func(p *eval.Policy, format string, args ...any) {
+		say("policy %q (id %d) %s", p.Name, p.ID, fmt.Sprintf(format, args...))
 	}
 	for _, kind := range []int{model.MaskPolicy, model.RowFilterPolicy} {
 		s.tables.Elements(kind, func(p *eval.Policy, values map[string][]string) {
@@ -91,6 +94,7 @@ func (s *State) Check(tables []*plan.Table) []string {
 			}
 		})
 	}
+	s.checkTags(byName, say)
 	return out
 }
 
@@ -206,4 +210,70 @@ func meet(a, b *model.Item) bool {
 		return slices.ContainsFunc(x, func(s string) bool { return slices.Contains(y, s) })
 	}
 	return everybody(a) || everybody(b) || common(a.Users, b.Users) || common(a.Groups, b.Groups) || common(a.Roles, b.Roles)
+}
+
+// checkTags reports tags of the policy server on what is not there.
+func (s *State) checkTags(byName map[string][]*plan.Table, report func(format string, args ...any)) {
+	t := s.docs.tableTags
+	if t == nil {
+		return
+	}
+	for i := range t.ServiceResources {
+		r := &t.ServiceResources[i]
+		ids := t.ResourceToTagIDs[fmt.Sprint(r.ID)]
+		if len(ids) == 0 {
+			continue
+		}
+		var names []string
+		for _, id := range ids {
+			names = append(names, t.Tags[fmt.Sprint(id)].Type)
+		}
+		slices.Sort(names)
+		what := strings.Join(slices.Compact(names), ", ")
+		databases := r.ResourceElements["database"].Values
+		if s.tables.Type() == "trino" {
+			databases = pairs(r.ResourceElements["catalog"].Values, r.ResourceElements["schema"].Values)
+		}
+		for _, pair := range pairs(databases, r.ResourceElements["table"].Values) {
+			if strings.ContainsAny(pair, "*?{") {
+				continue
+			}
+			found := byName[strings.ToLower(pair)]
+			if len(found) == 0 {
+				report("the tag %s of the policy server is on table %s, which no catalog has; it protects nothing", what, strings.ReplaceAll(pair, "\x00", "."))
+			}
+			for _, t := range found {
+				columns := s.everBorne(t)
+				for _, c := range r.ResourceElements["column"].Values {
+					if !strings.ContainsAny(c, "*?{") && !columns[strings.ToLower(c)] {
+						report("the tag %s of the policy server is on column %s, which table %s never had; it protects nothing", what, c, t.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TableTags implements policy.Tagger: the tags that the policy server gives to the
+// table (field id 0) and its fields, under all their names.
+func (s *State) TableTags(t *plan.Table) map[int][]string {
+	if !s.tables.HasTags() {
+		return nil
+	}
+	out := map[int][]string{}
+	subject := &eval.Subject{}
+	add := func(id int, q *eval.Request) {
+		s.tables.FindTags(q)
+		for _, tag := range q.Tags {
+			if tag.Match == eval.Self && !slices.Contains(out[id], tag.Type) {
+				out[id] = append(out[id], tag.Type)
+			}
+		}
+	}
+	r := &restriction{State: s, table: t, out: &policy.Restrictions{}}
+	add(0, s.tableRequest(subject, t))
+	r.eachField(func(f plan.Field, _ int, paths []string) {
+		add(f.ID, s.tableRequest(subject, t).With("column", false, paths...))
+	})
+	return out
 }

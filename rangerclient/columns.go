@@ -65,16 +65,40 @@ func (r *restriction) columns(subject *eval.Subject, now time.Time) {
 }
 
 // field finds the rule of one field. Each name that the field goes by is asked
-// for by itself: any mask counts more than an exemption under another name, and
-// two different masks give NULL.
+// for by itself, and so are the tags that may be another field's: any mask counts
+// more than an exemption under another name or by such a tag, and two different
+// masks give NULL.
 func (r *restriction) field(q *eval.Request, iceberg []plan.Tag, top bool, paths []string) (rule policy.ColumnRule, found bool) {
 	e := r.State.tables
+	own, inherited := icebergTags(iceberg, eval.Self, paths[0])
+	ask := func() (stop bool) {
+		next, ok := r.named(q)
+		switch {
+		case r.out.Refuse != "":
+			return true
+		case !ok:
+		case !found:
+			rule, found = next, true
+		case next.Kind == policy.Forbid && rule.Kind != policy.Forbid:
+			rule = next
+		case rule.Kind == policy.Forbid:
+		case next.Action != rule.Action || next.SQL != rule.SQL:
+			rule = policy.ColumnRule{
+				Kind: policy.Nullify, Action: eval.MaskNull, Origin: rule.Origin,
+				Why: "another mask acts through an earlier name or a tag that was put on one",
+			}
+		}
+		return false
+	}
 	for n, path := range paths {
 		q.Rename(path)
+		if q.Earlier = ""; n > 0 {
+			q.Earlier = path
+		}
 		q.Tags = q.Tags[:0]
 		e.FindTags(q)
 		if top {
-			q.Tags = append(q.Tags, r.above...)
+			q.AddTags(r.above...)
 		} else {
 			// What stands above the column acts on the column.
 			kept := q.Tags[:0]
@@ -85,24 +109,17 @@ func (r *restriction) field(q *eval.Request, iceberg []plan.Tag, top bool, paths
 			}
 			q.Tags = kept
 		}
-		for _, t := range iceberg {
-			q.Tags = append(q.Tags, eval.Tag{Type: t.Name, Attributes: t.Attributes, Match: eval.Self})
-		}
-		next, ok := r.named(q)
-		switch {
-		case r.out.Refuse != "":
+		q.AddTags(own...)
+		if ask() {
 			return policy.ColumnRule{}, false
-		case !ok:
-		case !found:
-			rule, found = next, true
-			if n > 0 {
-				r.out.Notes = append(r.out.Notes, "policy "+next.Origin.Policy+" acts on column "+paths[0]+" through its former name "+path)
-			}
-		case next.Kind == policy.Forbid && rule.Kind != policy.Forbid:
-			rule = next
-		case rule.Kind == policy.Forbid:
-		case next.Action != rule.Action || next.SQL != rule.SQL:
-			rule = policy.ColumnRule{Kind: policy.Nullify, Action: eval.MaskNull, Origin: rule.Origin}
+		}
+	}
+	if len(inherited) > 0 {
+		q.Rename(paths[0])
+		q.Earlier = ""
+		q.Tags = append(q.Tags[:0], inherited...)
+		if ask() {
+			return policy.ColumnRule{}, false
 		}
 	}
 	return rule, found

@@ -27,12 +27,12 @@ func (s *State) Restrict(p identity.Principal, t *plan.Table) (*policy.Restricti
 	}
 	r := &restriction{State: s, table: t, out: &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}}
 	now := s.now()
-	r.tags = icebergTags(t.Tags[0], eval.Self)
-	r.above = icebergTags(t.Tags[0], eval.Ancestor)
+	r.above, _ = icebergTags(t.Tags[0], eval.Ancestor, "")
 	q := s.tableRequest(s.subject(s.tables, p), t)
 	q.Time = now
 	s.tables.FindTags(q)
-	q.Tags = append(q.Tags, r.tags...)
+	own, _ := icebergTags(t.Tags[0], eval.Self, "")
+	q.AddTags(own...)
 	r.filters(q)
 	if r.out.Refuse == "" {
 		r.columns(q.Subject, now)
@@ -62,20 +62,29 @@ func (s *State) tableRequest(subject *eval.Subject, t *plan.Table) *eval.Request
 	return q.With("database", false, names...).With("table", false, t.Name.Name)
 }
 
-func icebergTags(list []plan.Tag, m eval.MatchType) []eval.Tag {
-	var out []eval.Tag
+// icebergTags are the tags of a table or of a field of the name: its own, and those
+// that may be another field's.
+func icebergTags(list []plan.Tag, m eval.MatchType, name string) (own, inherited []eval.Tag) {
 	for _, t := range list {
-		out = append(out, eval.Tag{Type: t.Name, Attributes: t.Attributes, Match: m})
+		x := eval.Tag{Type: t.Name, Attributes: t.Attributes, Match: m, Earlier: t.Earlier, From: eval.FromTable}
+		if t.Inherited {
+			inherited = append(inherited, x)
+			continue
+		}
+		if x.Earlier == name {
+			x.Earlier = "" // time travel shows the field under that very name
+		}
+		own = append(own, x)
 	}
-	return out
+	return own, inherited
 }
 
 // restriction is one answer of the data gate in the making.
 type restriction struct {
 	*State
-	table       *plan.Table
-	out         *policy.Restrictions
-	tags, above []eval.Tag // Iceberg tags of the table, as it and its columns see them
+	table *plan.Table
+	out   *policy.Restrictions
+	above []eval.Tag // tags of the table, as its columns see them
 }
 
 // expires notes until when the answers to q hold.
@@ -113,17 +122,34 @@ func (r *restriction) filters(q *eval.Request) {
 		return
 	}
 	r.eachField(func(f plan.Field, _ int, paths []string) {
-		tags := icebergTags(r.table.Tags[f.ID], eval.Self)
-		if !e.HasTags() && len(tags) == 0 {
+		own, inherited := icebergTags(r.table.Tags[f.ID], eval.Self, paths[0])
+		if !e.HasTags() && len(own)+len(inherited) == 0 {
 			return
 		}
-		c := r.tableRequest(q.Subject, r.table).With("column", false, paths...)
+		c := r.tableRequest(q.Subject, r.table).With("column", false, "")
 		c.Time = q.Time
-		e.FindTags(c)
-		c.Tags = slices.DeleteFunc(c.Tags, func(t eval.Tag) bool { return t.Match != eval.Self })
-		c.Tags = append(c.Tags, tags...)
-		if a := e.Filter(c, true, false); a.SQL != "" || a.Refuse != "" {
-			r.filter(a, c)
+		ask := func() {
+			if a := e.Filter(c, true, false); a.SQL != "" || a.Refuse != "" {
+				r.filter(a, c)
+			}
+		}
+		for n, path := range paths {
+			c.Rename(path)
+			if c.Earlier = ""; n > 0 {
+				c.Earlier = path
+			}
+			c.Tags = c.Tags[:0]
+			e.FindTags(c)
+			c.Tags = slices.DeleteFunc(c.Tags, func(t eval.Tag) bool { return t.Match != eval.Self })
+			c.AddTags(own...)
+			ask()
+		}
+		// A tag that may be another field's filters, and does not keep one that is the
+		// field's own from filtering.
+		if len(inherited) > 0 {
+			c.Rename(paths[0])
+			c.Earlier, c.Tags = "", inherited
+			ask()
 		}
 		r.expires(c)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -255,8 +254,12 @@ func TestFormerNames(t *testing.T) {
 		t.Errorf("renamed, exempt: %v", got)
 	}
 	r, err := st.Restrict(ann, renamed)
-	if err != nil || !slices.ContainsFunc(r.Notes, func(s string) bool { return strings.Contains(s, "former name ssn") }) {
-		t.Errorf("the former name is not told: %+v %v", r.Notes, err)
+	if err != nil || r.Columns[2].Origin.Earlier != "ssn" {
+		t.Errorf("the earlier name is not told: %+v %v", r.Columns, err)
+	}
+	r, err = st.Restrict(ann, table("c.s.t", "id", "ssn"))
+	if err != nil || r.Columns[2].Origin.ID == 0 || r.Columns[2].Origin.Earlier != "" {
+		t.Errorf("the present name is told as an earlier one: %+v %v", r.Columns, err)
 	}
 	returned := table("c.s.t", "tax_id", "ssn")
 	returned.Formerly[1] = []string{"ssn"}

@@ -112,12 +112,12 @@ func (s *State) Roles(p identity.Principal) []string {
 }
 
 func (s *State) origin(e *eval.Engine, o eval.Origin) policy.Origin {
-	out := policy.Origin{Source: s.source, Service: e.Service(), Tag: o.Tag, Via: o.Via}
+	out := policy.Origin{Source: s.source, Service: e.Service(), Tag: o.Tag, TagFrom: o.TagFrom, Earlier: o.Earlier, Via: o.Via}
 	switch {
 	case o.Super:
 		out.Policy, out.Via = "super user of the service", "user"
 	case o.Policy != nil:
-		out.Service, out.Policy, out.ID, out.Version = o.Policy.Service, o.Policy.Name, o.Policy.ID, o.Policy.Version
+		out.Service, out.Policy, out.ID, out.Version, out.Zone = o.Policy.Service, o.Policy.Name, o.Policy.ID, o.Policy.Version, o.Policy.Zone
 	}
 	return out
 }

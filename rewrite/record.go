@@ -192,7 +192,7 @@ func (r *Record) Lines() []Line {
 			out = append(out, Line{Table: name, Effect: tableWhole})
 		}
 		for _, f := range t.Filters {
-			out = append(out, Line{Table: name, Effect: f.Effect, Policy: originText(f.Origin), Why: f.SQL})
+			out = append(out, Line{Table: name, Effect: f.Effect, Policy: OriginText(f.Origin), Why: because(f.SQL, reached("", f.Origin))})
 		}
 		for _, c := range t.Columns {
 			if c.Effect != columnWithheld && !slices.Contains(t.Used, c.top) {
@@ -202,20 +202,37 @@ func (r *Record) Lines() []Line {
 			if c.Why != "" {
 				why = strings.TrimSpace(why + ": " + c.Why)
 			}
-			policies := originText(c.Origin)
+			why = because(strings.TrimPrefix(why, ": "), reached(c.Column, c.Origin))
+			policies := OriginText(c.Origin)
 			for _, o := range c.Also {
-				policies += "; " + originText(&o)
+				policies += "; " + OriginText(&o)
+				why = because(why, reached(c.Column, &o))
 			}
-			out = append(out, Line{Table: name, Column: c.Column, Effect: c.Effect, Policy: policies, Why: strings.TrimPrefix(why, ": ")})
+			out = append(out, Line{Table: name, Column: c.Column, Effect: c.Effect, Policy: policies, Why: why})
 		}
 		for _, o := range t.Exempt {
-			out = append(out, Line{Table: name, Effect: "exempt", Policy: originText(&o)})
+			out = append(out, Line{Table: name, Effect: "exempt", Policy: OriginText(&o)})
 		}
 		for _, n := range t.Notes {
 			out = append(out, Line{Table: name, Effect: "note", Why: n})
 		}
 	}
 	return out
+}
+
+// reached says by which name a policy reached a column, when not by its own.
+func reached(column string, o *policy.Origin) string {
+	switch {
+	case o == nil || o.Earlier == "":
+		return ""
+	case o.Earlier == column:
+		return "through a tag that was put on another column of the name " + column
+	}
+	return "through the earlier name " + o.Earlier
+}
+
+func because(reasons ...string) string {
+	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
 }
 
 // Origins lists every policy that acted, each once, for the audit log.
@@ -238,7 +255,8 @@ func (t TableRecord) Origins() []policy.Origin {
 	return out
 }
 
-func originText(o *policy.Origin) string {
+// OriginText names a policy for administrators.
+func OriginText(o *policy.Origin) string {
 	if o == nil {
 		return ""
 	}
@@ -256,7 +274,11 @@ func originText(o *policy.Origin) string {
 	}
 	part("source ", o.Source)
 	part("service ", o.Service)
-	part("tag ", o.Tag)
+	if o.TagFrom != "" {
+		part("tag ", o.Tag+" of the "+o.TagFrom)
+	} else {
+		part("tag ", o.Tag)
+	}
 	part("as ", o.Via)
 	if len(parts) == 0 {
 		return o.Policy

@@ -10,8 +10,12 @@ import (
 type Origin struct {
 	Policy *Policy // nil: no policy
 	Tag    string
-	Via    string
-	Super  bool // the subject is a super user of the service
+	// TagFrom says where the tag is kept.
+	TagFrom string
+	// Earlier is the name that matched, when it is not the present one.
+	Earlier string
+	Via     string
+	Super   bool // the subject is a super user of the service
 }
 
 // Answer is the answer to an access request.
@@ -28,7 +32,16 @@ func (e *Engine) Access(q *Request) Answer {
 }
 
 func (r *result) origin() Origin {
-	return Origin{Policy: r.policy, Tag: r.tag, Via: r.via, Super: r.super}
+	o := Origin{Policy: r.policy, Via: r.via, Super: r.super, Earlier: r.earlier}
+	o.of(r.tag)
+	return o
+}
+
+// of notes the tag that brought the policy.
+func (o *Origin) of(t *Tag) {
+	if t != nil {
+		o.Tag, o.TagFrom, o.Earlier = t.Type, t.From, t.Earlier
+	}
 }
 
 // Order says which phase decides when tags and resources both have something.
@@ -80,11 +93,9 @@ func (r *result) itemOrigin() Origin {
 	o := r.origin()
 	if r.source != nil && r.source != r.policy {
 		// Ranger reports the policy of the tag; what acts is the resource's.
-		o.Policy, o.Tag = r.source, ""
+		o.Policy, o.Tag, o.TagFrom, o.Earlier = r.source, "", "", r.earlier
 	}
-	if r.tagged != nil {
-		o.Tag = r.tagged.Type
-	}
+	o.of(r.tagged)
 	return o
 }
 

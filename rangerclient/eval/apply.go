@@ -24,8 +24,9 @@ type result struct {
 	priority            int
 	policy              *Policy
 	via                 string
-	tag                 string
+	tag                 *Tag
 	super               bool
+	earlier             string // Request.Earlier
 
 	item   *item   // mask or filter item that matched, nil when none
 	source *Policy // the policy of item

@@ -316,7 +316,7 @@ func (e *Engine) FindTags(q *Request) {
 			if len(t.validity) > 0 && !t.undecided && !q.valid(t.validity) {
 				continue // conditions do not see it either
 			}
-			t.Match = m.typ
+			t.Match, t.From, t.Earlier = m.typ, FromServer, q.Earlier
 			q.Tags = append(q.Tags, t)
 		}
 	}

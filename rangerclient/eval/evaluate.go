@@ -75,7 +75,7 @@ const (
 
 // evaluate is Ranger's main algorithm: tag policies, then resource policies.
 func (e *Engine) evaluate(kind int, q *Request, which phases) result {
-	var ret result
+	ret := result{earlier: q.Earlier}
 	if e.super(q.Subject) {
 		return result{allowed: true, determined: true, super: true}
 	}
@@ -89,7 +89,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 			q.tag = c.tag
 			c.pol.apply(q, c.m, &t)
 			if t.policy != ret.policy {
-				t.tag = c.tag.Type
+				t.tag = c.tag
 			}
 			if t.allowed && !c.pol.hasDeny {
 				t.determined = true
@@ -143,7 +143,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		before := ret.policy
 		p.apply(q, m, &ret)
 		if ret.policy != before {
-			ret.tag = ""
+			ret.tag = nil
 		}
 		// Ranger's engine lets a tag's denial stand when a policy that carries
 		// denials is looked at and does not lift it.

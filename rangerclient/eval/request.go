@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ type Request struct {
 	Tags []Tag
 	// Below accepts policies on what lies below the resource (listings).
 	Below bool
+	// Earlier is set when the name of the last element is not the present one of the
+	// resource; Origin repeats it.
+	Earlier string
 
 	tag   *Tag      // the tag whose policy is evaluated
 	doubt bool      // something could not be decided
@@ -67,8 +71,38 @@ type Tag struct {
 	Type       string
 	Attributes map[string]string
 	Match      MatchType // of the resource that carries the tag
-	validity   []*schedule
-	undecided  bool
+	// From says where the tag is kept, and Earlier under which name it was put on the
+	// resource, when that is not the present one. Both are for Origin.
+	From, Earlier string
+
+	validity  []*schedule
+	undecided bool
+}
+
+// Where tags are kept (Tag.From).
+const (
+	FromServer = "policy server"
+	FromTable  = "table"
+	FromBoth   = FromTable + " and " + FromServer
+)
+
+// AddTags adds tags of a table to those that the request has. One that it has
+// already, with the same attributes on the same resource, is one tag.
+func (q *Request) AddTags(tags ...Tag) {
+next:
+	for _, t := range tags {
+		t.From = FromTable
+		for i := range q.Tags {
+			x := &q.Tags[i]
+			if x.Type == t.Type && x.Match == t.Match && len(x.validity) == 0 && !x.undecided && maps.Equal(x.Attributes, t.Attributes) {
+				if x.From == FromServer {
+					x.From = FromBoth
+				}
+				continue next
+			}
+		}
+		q.Tags = append(q.Tags, t)
+	}
 }
 
 // NewRequest asks for an access to nothing yet; add elements with With.
