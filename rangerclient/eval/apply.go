@@ -85,7 +85,7 @@ func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
 	}
 	if i, via := first(p.allow, q, false); i != nil && holds == yes && m.narrow {
 		if x, _ := first(p.allowExcept, q, true); x == nil {
-			if !r.allowed || p.Priority > r.priority {
+			if !r.allowed {
 				r.allowed = true
 				r.priority, r.policy, r.via = p.Priority, p, via
 			}
@@ -101,7 +101,7 @@ func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
 
 func (r *result) take(p *Policy, q *Request, i *item, via string) {
 	r.item, r.source, r.tagged = i, p, q.tag
-	if !r.allowed || p.Priority > r.priority {
+	if !r.allowed {
 		r.allowed = true
 		r.priority, r.policy, r.via = p.Priority, p, via
 	}

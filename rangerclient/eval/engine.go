@@ -280,17 +280,25 @@ func (e *Engine) super(s *Subject) bool {
 	return false
 }
 
-// zoneOf returns the one zone that the resource is in, "" when none or several.
+// zoneOf returns the one zone that the resource is in, "" when none or several. A
+// resource below which a zone begins is also in none.
 func (e *Engine) zoneOf(q *Request) (name string, tagged bool) {
 	n := 0
 	for i := range e.zones {
 		z := &e.zones[i]
+		in := false
 		for _, r := range z.resources {
-			if m := r.match(q, e.kinds[0]); m.typ == Self || m.typ == Ancestor || m.typ == SelfAndAllDescendants {
-				name, tagged = z.name, z.tagged
-				n++
-				break
+			switch r.match(q, e.kinds[0]).typ {
+			case NoMatch:
+			case Descendant:
+				return "", false
+			default:
+				in = true
 			}
+		}
+		if in {
+			name, tagged = z.name, z.tagged
+			n++
 		}
 	}
 	if n != 1 {

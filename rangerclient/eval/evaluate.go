@@ -117,7 +117,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		repo = e.repos[""]
 	}
 	var buf [16]*indexed
-	cands := repo[kind].find(q, q.Access == "" || q.Below, buf[:0])
+	cands := repo[kind].find(q, q.Access == "" || q.Below || allowedByTags, buf[:0])
 	if len(cands) > 1 {
 		slices.SortFunc(cands, func(a, b *indexed) int { return cmp.Compare(a.pol.rank, b.pol.rank) })
 	}
@@ -129,7 +129,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		}
 		last = p
 		m := best(p.resources, q, e.kinds[kind])
-		if m.typ == NoMatch || p.valid(q) == no {
+		if m.typ == NoMatch && !(allowedByTags && p.likely(q, e.kinds[kind])) || p.valid(q) == no {
 			continue
 		}
 		switch {
@@ -145,9 +145,10 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		if ret.policy != before {
 			ret.tag = nil
 		}
-		// Ranger's engine lets a tag's denial stand when a policy that carries
-		// denials is looked at and does not lift it.
-		if ret.allowed && !p.hasDeny || deniedByTags && !ret.allowed && p.hasDeny && m.typ != Ancestor {
+		// Ranger takes it that no denial can follow a policy that carries none. After
+		// tags have allowed that is wrong, and so it is when the policy is only near
+		// the resource: denials of lower priority are then not looked at.
+		if ret.allowed && !p.hasDeny {
 			ret.determined = true
 		}
 		if ret.determined {

@@ -1,6 +1,9 @@
 package eval
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // index finds the policies whose resource may match a request: a tree over the
 // leading elements of a hierarchy whose values are plain names.
@@ -90,4 +93,69 @@ func (n *node) find(q *Request, below bool, out []*indexed) []*indexed {
 		}
 	}
 	return out
+}
+
+// likely reports whether Ranger's index offers the policy for the request although
+// its resource does not match: the index looks at each element by itself, and at a
+// pattern only up to its first wildcard.
+func (p *Policy) likely(q *Request, d *definition) bool {
+	return slices.ContainsFunc(p.resources, func(r *resource) bool { return r.likely(q, d) })
+}
+
+func (r *resource) likely(q *Request, d *definition) bool {
+	if r.unknown || len(r.elements) == 0 {
+		return false
+	}
+	leaf := r.elements[len(r.elements)-1].name
+	for _, part := range q.elements {
+		if _, ok := d.defs[part.name]; !ok {
+			continue
+		}
+		i := slices.IndexFunc(r.elements, func(e *element) bool { return e.name == part.name })
+		switch {
+		case i >= 0 && !r.elements[i].likely(part.names):
+			return false
+		case i < 0 && !d.above(leaf, part.name):
+			return false
+		}
+	}
+	return true
+}
+
+func (e *element) likely(names []name) bool {
+	if e.any || e.excludes {
+		return true
+	}
+	for i := range e.values {
+		v := &e.values[i]
+		special := "{}\\$"
+		if e.wild {
+			special += "*?"
+		}
+		prefix := v.text
+		cut := strings.IndexAny(prefix, special)
+		if cut >= 0 {
+			prefix = prefix[:cut]
+		}
+		for _, n := range names {
+			text := n.text
+			if e.ignore {
+				text = n.folded
+			}
+			if text == prefix || (cut >= 0 || e.recursive) && strings.HasPrefix(text, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// above reports whether an element of the hierarchy stands above another.
+func (d *definition) above(upper, lower string) bool {
+	for n, at := 0, d.defs[lower]; at != nil && n <= len(d.defs); n, at = n+1, d.defs[at.Parent] {
+		if at.Parent == upper {
+			return true
+		}
+	}
+	return false
 }

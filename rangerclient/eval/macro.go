@@ -14,9 +14,9 @@ var (
 )
 
 var (
-	dotted = regexp.MustCompile(`^(USER|TAG|REQ)\.([A-Za-z_][A-Za-z0-9_.\-]*)$`)
-	macro  = regexp.MustCompile(`^(GET_[A-Z_]+?)((?:_Q)?(?:_CSV)?)(?:\(\s*(?:'([^']*)'|"([^"]*)")?\s*\))?$`)
-	number = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?$`)
+	dotted  = regexp.MustCompile(`^(USER|TAG|REQ)\.([A-Za-z_][A-Za-z0-9_.\-]*)$`)
+	listing = regexp.MustCompile(`^ctx\.([a-z]\w*?)(Csv)?(Q?)(?:\(\s*(?:'([^']*)'|"([^"]*)")?\s*\))?$`)
+	number  = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?$`)
 )
 
 // Expand replaces the expressions ${{...}} in text. In SQL every value becomes a
@@ -122,51 +122,24 @@ func (q *Request) value(expr string) (values []string, quoted bool, err error) {
 			return one(q.Subject.User, true)
 		}
 	}
-	m := macro.FindStringSubmatch(expr)
+	m := listing.FindStringSubmatch(expandMacros(expr))
 	if m == nil {
 		return q.scripted(expr)
 	}
-	quoted = strings.HasPrefix(m[2], "_Q")
-	arg := m[3] + m[4]
-	switch m[1] {
-	case "GET_USER_ATTR":
-		v, ok := q.Subject.Attributes[arg]
-		return one(v, ok)
-	case "GET_TAG_ATTR":
-		if q.tag == nil {
-			return nil, false, errAttribute
-		}
-		v, ok := q.tag.Attributes[arg]
-		return one(v, ok)
-	case "GET_UG_NAMES":
-		return sorted(q.Subject.Groups), true, nil
-	case "GET_UR_NAMES":
-		return sorted(q.Subject.Active), true, nil
-	case "GET_TAG_NAMES":
-		var names []string
-		for i := range q.Tags {
-			names = append(names, q.Tags[i].Type)
-		}
-		return slices.Compact(sorted(names)), true, nil
-	case "GET_UG_ATTR":
-		var list []string
-		for _, g := range q.Subject.Groups {
-			if v, ok := q.Subject.groupAttrs[g][arg]; ok {
-				list = append(list, v)
-			}
-		}
-		if len(list) == 0 {
-			return nil, false, errAttribute
-		}
-		return slices.Compact(sorted(list)), quoted, nil
+	values, ok := q.list(m[1], m[4]+m[5], sorted(q.Subject.Groups), q.Subject.Active)
+	switch {
+	case !ok:
+		return q.scripted(expr)
+	case strings.HasSuffix(m[1], "Attr") && len(values) == 0:
+		return nil, false, errAttribute
 	}
-	return nil, false, errMacro
+	return values, m[3] == "Q" || strings.HasSuffix(m[1], "Names"), nil
 }
 
 // scripted evaluates an expression that is no plain attribute or macro as a
 // script.
 func (q *Request) scripted(expr string) ([]string, bool, error) {
-	if strings.Contains(expr, "_Q") {
+	if strings.Contains(expr, "_Q") || strings.Contains(expr, "Q(") {
 		return nil, false, errMacro // would be quoted twice
 	}
 	s, err := compileScript(expr)

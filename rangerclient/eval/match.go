@@ -92,6 +92,7 @@ type element struct {
 	dynamic   bool
 	values    []value
 	separator byte // of path elements; 0: not a path
+	url       bool
 }
 
 func isTrue(s string, byDefault bool) bool {
@@ -113,11 +114,15 @@ func newElement(def *model.ResourceDef, r model.Resource) *element {
 			e.separator = s[0]
 		}
 		e.recursive = r.Recursive
+		e.url = strings.HasSuffix(def.Matcher, "RangerURLResourceMatcher")
 	}
 	tokens := isTrue(o["replaceTokens"], true)
 	for _, s := range r.Values {
 		if s == "" {
 			continue
+		}
+		if e.recursive && e.wild && s[len(s)-1] == e.separator {
+			s += "*"
 		}
 		v := value{text: s, raw: s}
 		if e.ignore {
@@ -194,11 +199,20 @@ func (e *element) match(names []name, q *Request) (full, narrow, undecided bool)
 
 // below reports whether the path s is text or below it.
 func (e *element) below(text, s string, pattern bool) bool {
-	for i := 0; i <= len(s); i++ {
-		if i == len(s) || s[i] == e.separator && i > 0 {
-			if text == s[:i] || pattern && wildcard(text, s[:i], false) {
-				return true
-			}
+	if !pattern {
+		text = strings.TrimSuffix(text, string(e.separator))
+		return s == text || strings.HasPrefix(s, text+string(e.separator))
+	}
+	start := 1
+	if e.url { // what comes before the path is no level
+		start = strings.IndexByte(s, ':') + 3
+		if start < 3 || start > len(s) || s[start-2:start] != "//" {
+			return false
+		}
+	}
+	for i := start; i <= len(s); i++ {
+		if (i == len(s) || s[i] == e.separator) && wildcard(text, s[:i], false) {
+			return true
 		}
 	}
 	return false

@@ -30,9 +30,8 @@ type script struct {
 
 var (
 	split      = regexp.MustCompile(`\[\[\s*([^\[\]]+?)\s*(?:,\s*(?:'([^']*)'|"([^"]*)"))?\s*\]\]`)
-	noParens   = regexp.MustCompile(`\b(HAS_ANY_TAG|HAS_NO_TAG|IS_(?:NOT_)?IN_ANY_(?:GROUP|ROLE)|GET_[A-Z_]*NAMES(?:_Q)?_CSV)\b(\s*\(\s*\))?`)
-	roleWords  = regexp.MustCompile(`\b(URNAMES|IS_IN_ROLE|IS_IN_ANY_ROLE|IS_NOT_IN_ANY_ROLE|GET_UR_NAMES|userRoles|getAllUserRoles|isInRole)`)
-	clockWords = regexp.MustCompile(`\b(Date|accessTime|IS_ACCESS_TIME_\w+|isAccess\w+|getAccessTime)\b`)
+	roleWords  = regexp.MustCompile(`\b(URNAMES|urNames|userRoles|getUserRoles|isInRole|isInAnyRole)`)
+	clockWords = regexp.MustCompile(`\b(Date|accessTime|isAccess\w+|getAccessTime)\b`)
 	errScript  = errors.New("its script failed")
 	errNoValue = errors.New("its expression has no value")
 )
@@ -50,7 +49,7 @@ func compileScript(source string) (*script, error) {
 		}
 		return "(" + p[1] + ").split('" + escapeJS(sep) + "')"
 	})
-	source = noParens.ReplaceAllString(source, "$1()")
+	source = expandMacros(source)
 	p, err := goja.Compile("policy", source, false)
 	if err != nil {
 		return nil, errors.New("its script does not parse")
@@ -206,7 +205,9 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 		_ = req.Set(k, v)
 	}
 	absent := func(goja.FunctionCall) goja.Value { panic(rt.NewTypeError("not known")) }
+	clientIP := absent
 	if q.ClientIP != "" {
+		clientIP = func(goja.FunctionCall) goja.Value { return rt.ToValue(q.ClientIP) }
 		_ = req.Set("clientIPAddress", q.ClientIP)
 	} else {
 		_ = req.DefineAccessorProperty("clientIPAddress", rt.ToValue(absent), nil, goja.FLAG_FALSE, goja.FLAG_TRUE)
@@ -238,6 +239,26 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 		return ok && !q.Time.After(t)
 	}
 	between := func(from, to, zone string) bool { return q.between(rt, from, to, zone) }
+	attributeValue := func(call goja.FunctionCall) goja.Value {
+		attributes, key := map[string]string(nil), call.Argument(0).String()
+		if q.tag != nil {
+			attributes = q.tag.Attributes
+		}
+		if len(call.Arguments) > 1 { // (type, name)
+			attributes = nil
+			for i := range q.Tags {
+				if q.Tags[i].Type == key && len(q.Tags[i].Attributes) > 0 {
+					attributes = q.Tags[i].Attributes
+					break
+				}
+			}
+			key = call.Argument(1).String()
+		}
+		if v, ok := attributes[key]; ok {
+			return rt.ToValue(v)
+		}
+		return goja.Null()
+	}
 	optional := func(m map[string]string) func(string) any {
 		return func(k string) any {
 			if v, ok := m[k]; ok {
@@ -250,44 +271,43 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 	if q.tag != nil {
 		tagAttributes = q.tag.Attributes
 	}
-	functions := map[string]any{
-		"IS_IN_GROUP": has(groups), "IS_IN_ROLE": has(roles), "HAS_TAG": has(tagNames),
-		"IS_IN_ANY_GROUP": func() bool { return len(groups) > 0 }, "IS_NOT_IN_ANY_GROUP": func() bool { return len(groups) == 0 },
-		"IS_IN_ANY_ROLE": func() bool { return len(roles) > 0 }, "IS_NOT_IN_ANY_ROLE": func() bool { return len(roles) == 0 },
-		"HAS_ANY_TAG": func() bool { return len(tagNames) > 0 }, "HAS_NO_TAG": func() bool { return len(tagNames) == 0 },
-		"HAS_USER_ATTR":          func(k string) bool { _, ok := q.Subject.Attributes[k]; return ok },
-		"HAS_UG_ATTR":            func(k string) bool { return len(multi[k]) > 0 },
-		"HAS_TAG_ATTR":           func(k string) bool { _, ok := attribute(k); return ok },
-		"GET_USER_ATTR":          optional(q.Subject.Attributes),
-		"GET_TAG_ATTR":           optional(tagAttributes),
-		"GET_UG_NAMES":           func() string { return strings.Join(groups, ",") },
-		"GET_UR_NAMES":           func() string { return strings.Join(sorted(roles), ",") },
-		"GET_TAG_NAMES":          func() string { return strings.Join(sorted(tagNames), ",") },
-		"GET_UG_NAMES_CSV":       func() string { return strings.Join(groups, ",") },
-		"GET_UR_NAMES_CSV":       func() string { return strings.Join(sorted(roles), ",") },
-		"GET_TAG_NAMES_CSV":      func() string { return strings.Join(sorted(tagNames), ",") },
-		"IS_ACCESS_TIME_AFTER":   func(from, zone string) bool { return between(from, "", zone) },
-		"IS_ACCESS_TIME_BEFORE":  func(to, zone string) bool { return between("", to, zone) },
-		"IS_ACCESS_TIME_BETWEEN": between,
-	}
-	for name, f := range functions {
-		set(name, f)
-	}
 	context := func(call goja.FunctionCall) goja.Value {
 		if v, ok := q.Context[call.Argument(0).String()]; ok {
 			return rt.ToValue(v)
 		}
 		return absent(call)
 	}
+	var resource []string
+	for _, p := range q.elements {
+		if len(p.names) > 0 {
+			resource = append(resource, p.names[0].text)
+		}
+	}
 	for name, f := range map[string]any{
 		"isAccessedAfter": after, "isAccessedBefore": before, "isInGroup": has(groups), "isInRole": has(roles), "hasTag": has(tagNames),
-		"getUser": func() string { return q.Subject.User }, "getUserGroups": func() any { return list(groups) }, "getUserRoles": func() any { return list(roles) },
-		"getAccessType": func() string { return q.Access }, "getRequestContextAttribute": context, "getClientIPAddress": absent,
-		"getTagAttribute": optional(tagAttributes), "getAttributeValue": optional(tagAttributes), "getAllTagTypes": func() any { return list(tagNames) },
-		"setResult": func(b bool) { _ = ctx.Set("result", b) }, "getResult": func() any { return ctx.Get("result") },
+		"isInAnyGroup": func() bool { return len(groups) > 0 }, "isInAnyRole": func() bool { return len(roles) > 0 },
+		"hasAnyTag":   func() bool { return len(tagNames) > 0 },
+		"hasUserAttr": func(k string) bool { _, ok := q.Subject.Attributes[k]; return ok || k == "_name" },
+		"hasUgAttr":   func(k string) bool { return k == "_name" && len(groups) > 0 || len(multi[k]) > 0 },
+		"hasTagAttr":  func(k string) bool { _, ok := q.tagAttribute(k); return ok },
+		"getUser":     func() string { return q.Subject.User }, "getUserGroups": func() any { return list(groups) }, "getUserRoles": func() any { return list(roles) },
+		"getRequestContextAttribute": context, "getClientIPAddress": clientIP,
+		"getResource": func() string { return strings.Join(resource, "/") }, "isAccessTypeAny": func() bool { return q.Access == "" },
+		"getAttributeValue": attributeValue, "getAllTagTypes": func() any { return list(tagNames) },
+		"getCurrentTagType": func() any {
+			if q.tag == nil {
+				return nil
+			}
+			return q.tag.Type
+		},
+		"isAccessTimeAfter":   func(from, zone string) bool { return between(from, "", zone) },
+		"isAccessTimeBefore":  func(to, zone string) bool { return between("", to, zone) },
+		"isAccessTimeBetween": between,
+		"setResult":           func(b bool) { _ = ctx.Set("result", b) }, "getResult": func() any { return ctx.Get("result") },
 	} {
 		_ = ctx.Set(name, f)
 	}
+	q.bindLists(rt, ctx, groups, roles)
 	set("ctx", ctx)
 	attrs := object(tagAttributes)
 	_ = attrs.Set("get", optional(tagAttributes))
@@ -298,28 +318,4 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 
 var matchNames = map[MatchType]string{
 	Self: "SELF", SelfAndAllDescendants: "SELF_AND_ALL_DESCENDANTS", Ancestor: "ANCESTOR", Descendant: "DESCENDANT",
-}
-
-// between reports whether the time of the request lies between two texts, "" for
-// open, in the zone (default UTC); both ends count.
-func (q *Request) between(rt *goja.Runtime, from, to, zone string) bool {
-	at := time.UTC
-	if zone != "" && zone != "undefined" {
-		var err error
-		if at, err = loadZone(zone); err != nil {
-			panic(rt.NewTypeError("unknown time zone"))
-		}
-	}
-	parse := func(s string) time.Time {
-		for _, layout := range []string{"2006/01/02 15:04:05", "2006/01/02 15:04", "2006/01/02"} {
-			if t, err := time.ParseInLocation(layout, s, at); err == nil {
-				return t
-			}
-		}
-		panic(rt.NewTypeError("a time does not parse"))
-	}
-	if from != "" && from != "null" && q.Time.Before(parse(from)) {
-		return false
-	}
-	return to == "" || to == "null" || !q.Time.After(parse(to))
 }

@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 		`IS_NOT_IN_ANY_GROUP`: no, `UGNAMES.includes('emea')`: yes, `URNAMES.indexOf('analyst') >= 0`: yes, `UG.sales.dept == 'x'`: yes,
 		`UGA.mVal['dept'].length == 2 && UGA.sVal['dept'] == 'y'`: yes, `[[USER.sites]].includes('b')`: yes, `[[USER.sites,',']].intersects(['z','c'])`: yes,
 		`TAG.level == 'high' && TAG._type == 'PII'`: yes, `TAGNAMES.includes('FIN')`: yes, `TAGS.PII.score < 2`: yes, `HAS_TAG('FIN') && !HAS_TAG('X')`: yes, `HAS_NO_TAG`: no,
-		`HAS_USER_ATTR('region') && HAS_TAG_ATTR('level') && HAS_UG_ATTR('dept')`: yes, `GET_USER_ATTR('region') == 'EU'`: yes, `GET_UG_NAMES_CSV == 'emea,sales'`: yes,
+		`HAS_USER_ATTR('region') && HAS_TAG_ATTR('level') && HAS_UG_ATTR('dept')`: yes, `GET_USER_ATTR('region') == 'EU'`: yes, `UG_NAMES_CSV == 'emea,sales'`: yes,
 		`if (tagAttr.get('score') < 2) ctx.result = true;`: yes, `if (tagAttr.get('score') > 2) ctx.result = true;`: no, `ctx.isAccessedAfter('from')`: yes, `ctx.isAccessedBefore('from')`: no, `ctx.isAccessedBefore('missing')`: no,
 		`IS_ACCESS_TIME_AFTER('2026/06/15 10:00')`: yes, `IS_ACCESS_TIME_BETWEEN('2026/06/15', '2026/06/15 11:30', 'Europe/Berlin')`: no, `IS_ACCESS_TIME_BEFORE('2026/06/16')`: yes,
 		`new Date().getTime() == REQ.accessTime`: yes, `Math.random() == 0`: yes,
@@ -89,12 +89,12 @@ func TestExpand(t *testing.T) {
 		`a = ${{USER.region}}`: `a = 'EU'`, `a = '${{USER.region}}'`: `a = 'EU'`, `a <= ${{USER.level}}`: `a <= 3`, `a = ${{GET_USER_ATTR_Q('level')}}`: `a = '3'`,
 		`a = "x'y" and b = ${{USER._name}}`: `a = "x'y" and b = 'ann'`, `a = 'it''s' and b = ${{USER._name}}`: `a = 'it''s' and b = 'ann'`,
 		`a = 'back\'slash' and b = ${{USER._name}}`: `a = 'back\'slash' and b = 'ann'`,
-		`g in (${{GET_UG_NAMES_Q_CSV}})`:            `g in ('emea','sales')`, `r in (${{GET_UR_NAMES_Q_CSV()}})`: `r in ('analyst','auditor')`, `d in (${{GET_UG_ATTR_Q_CSV('dept')}})`: `d in ('x','y')`,
-		`l = ${{TAG.level}}`: `l = 'high'`, `t in (${{GET_TAG_NAMES_Q_CSV}})`: `t in ('FIN','PII')`,
+		`g in (${{UG_NAMES_Q_CSV}})`:            `g in ('emea','sales')`, `r in (${{GET_UR_NAMES_Q()}})`: `r in ('analyst','auditor')`, `d in (${{GET_UG_ATTR_Q_CSV('dept')}})`: `d in ('y','x')`,
+		`l = ${{TAG.level}}`: `l = 'high'`, `t in (${{TAG_NAMES_Q_CSV}})`: `t in ('FIN','PII')`,
 		`a = ${{USER.region.toLowerCase()}}`: `a = 'eu'`, `s in (${{[[USER.sites]]}})`: `s in ('a','b','c')`, `a = ${{RES.tag}}`: `a = 'PII'`,
 		`nothing`:            `nothing`,
 		`a = ${{USER.none}}`: ``, `a = ${{TAG.none}}`: ``, `a = ${{`: ``, `a = ${{}}`: ``, "`${{USER.region}}` = 1": ``, `a = "${{USER.region}}"`: ``, `-- ${{USER.region}}`: ``, `/* ${{USER.region}} */ a`: ``,
-		`# ${{USER.region}}`: ``, `a = '${{GET_UG_NAMES_Q_CSV}}'`: ``, `a = ${{throw 1}}`: ``, `a = ${{null}}`: ``, `a = ${{({})}}`: ``, `a = ${{while(true){}}}`: ``,
+		`# ${{USER.region}}`: ``, `a = '${{UG_NAMES_Q_CSV}}'`: ``, `a = ${{throw 1}}`: ``, `a = ${{null}}`: ``, `a = ${{({})}}`: ``, `a = ${{while(true){}}}`: ``,
 	} {
 		got, err := scriptRequest().Expand(text, true)
 		if want == "" && err == nil || want != "" && (err != nil || got != want) {

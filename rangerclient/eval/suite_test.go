@@ -324,8 +324,8 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		}
 		if (r.refuse != "") != x.Refused {
 			t.Errorf("refused %q", r.refuse)
-		} else if !same(typ, want.AdditionalInfo.MaskType) || !same(value, want.AdditionalInfo.MaskedValue) || !x.Refused && id(r) != want.PolicyID {
-			t.Errorf("mask %s %s of policy %d, want %s %s of %d", text(typ), text(value), id(r), text(want.AdditionalInfo.MaskType), text(want.AdditionalInfo.MaskedValue), want.PolicyID)
+		} else if !same(typ, want.AdditionalInfo.MaskType) || !same(value, want.AdditionalInfo.MaskedValue) || !x.Refused && id(e.Mask(q, TagsFirst).Origin) != want.PolicyID {
+			t.Errorf("mask %s %s of policy %d, want %s %s of %d", text(typ), text(value), id(e.Mask(q, TagsFirst).Origin), text(want.AdditionalInfo.MaskType), text(want.AdditionalInfo.MaskedValue), want.PolicyID)
 		}
 	}
 	if x.RowFilterResult != nil {
@@ -342,14 +342,13 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		}
 		if (r.refuse != "") != x.Refused {
 			t.Errorf("refused %q", r.refuse)
-		} else if !same(sql, want.AdditionalInfo.FilterExpr) || !x.Refused && id(r) != want.PolicyID {
-			t.Errorf("filter %s of policy %d, want %s of %d", text(sql), id(r), text(want.AdditionalInfo.FilterExpr), want.PolicyID)
+		} else if !same(sql, want.AdditionalInfo.FilterExpr) || !x.Refused && id(e.Filter(q, true, true).Origin) != want.PolicyID {
+			t.Errorf("filter %s of policy %d, want %s of %d", text(sql), id(e.Filter(q, true, true).Origin), text(want.AdditionalInfo.FilterExpr), want.PolicyID)
 		}
 	}
 }
 
-func id(r result) int64 {
-	o := r.itemOrigin()
+func id(o Origin) int64 {
 	if o.Policy == nil {
 		return -1
 	}
