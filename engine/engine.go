@@ -23,7 +23,7 @@ import (
 )
 
 // Options are the parts that an Engine is made of. All are required except
-// Observer and Log.
+// Observer, Log, Administrators and Principals.
 type Options struct {
 	Catalogs *catalog.Registry
 	Sources  []policy.Source
@@ -38,6 +38,12 @@ type Options struct {
 	Version  string
 	Observer Observer
 	Log      *slog.Logger
+	// Administrators write policies. None: statements that do are refused. The first
+	// one gets new policies.
+	Administrators []policy.Administrator
+	// Principals tells what this server knows of a user by itself, for SHOW
+	// EFFECTIVE POLICY FOR USER; nil: nothing.
+	Principals func(name string) (identity.Principal, bool)
 }
 
 // Observer counts statements. Its arguments hold no values and no names of data.
@@ -62,6 +68,9 @@ type Engine struct {
 	memo      *memo
 	processes processes
 	broken    brokenPolicies
+
+	administrators []policy.Administrator
+	principals     func(name string) (identity.Principal, bool)
 }
 
 // New makes an engine.
@@ -70,6 +79,7 @@ func New(o Options) *Engine {
 		catalogs: o.Catalogs, sources: o.Sources, duck: o.Duck, scans: o.Scans, masks: o.Masks,
 		audit: o.Audit, timeout: o.StatementTimeout, rowLimit: o.RowLimit,
 		observer: o.Observer, log: o.Log, memo: newMemo(4096),
+		administrators: o.Administrators, principals: o.Principals,
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -61,6 +61,14 @@ type state struct {
 	version  string
 	readers  map[string]bool
 	restrict func(p identity.Principal, t *plan.Table) *policy.Restrictions
+	check    func([]*plan.Table) []string
+}
+
+func (s state) Check(tables []*plan.Table) []string {
+	if s.check == nil {
+		return nil
+	}
+	return s.check(tables)
 }
 
 func (s state) Version() string { return s.version }
@@ -120,6 +128,11 @@ type fixture struct {
 
 func open(t *testing.T) *fixture {
 	t.Helper()
+	return openWith(t, func(*engine.Options) {})
+}
+
+func openWith(t *testing.T, change func(*engine.Options)) *fixture {
+	t.Helper()
 	dir := t.TempDir()
 	cat, err := catalog.OpenSQLite("lake", filepath.Join(dir, "catalog.db"), filepath.Join(dir, "warehouse"), catalog.SQLOptions{Create: true})
 	if err != nil {
@@ -142,11 +155,13 @@ func open(t *testing.T) *fixture {
 		source:  &source{state: state{version: "1", readers: map[string]bool{"ann": true, "eve": true}}},
 		journal: &journal{},
 	}
-	f.Engine = engine.New(engine.Options{
+	o := engine.Options{
 		Catalogs: registry, Sources: []policy.Source{f.source}, Duck: executor, Scans: scan.New(scan.Options{}),
 		Masks: masks.Options{HashKey: []byte("a key for the tests of the engine")}, Audit: f.journal,
 		StatementTimeout: time.Minute, Version: "8.0.36-SQE",
-	})
+	}
+	change(&o)
+	f.Engine = engine.New(o)
 	return f
 }
 
@@ -194,7 +209,7 @@ func text(b arrow.RecordBatch) []string {
 		cells := make([]string, b.NumCols())
 		for c := range cells {
 			if cells[c] = "NULL"; !b.Column(c).IsNull(r) {
-				cells[c] = b.Column(c).ValueStr(r)
+				cells[c] = strings.Clone(b.Column(c).ValueStr(r)) // the batch is released before it is read
 			}
 		}
 		out = append(out, strings.Join(cells, "|"))

@@ -52,6 +52,20 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return &Result{}, nil
 		case *parse.SetRole:
 			return nil, unsupported("SET ROLE")
+		case *parse.CreatePolicy:
+			return st.createPolicy(ctx, stmt)
+		case *parse.AlterPolicy:
+			return st.alterPolicy(ctx, stmt)
+		case *parse.DropPolicy:
+			return st.dropPolicy(ctx, stmt)
+		case *parse.ShowPolicies:
+			return st.showPolicies(ctx, stmt)
+		case *parse.ShowCreatePolicy:
+			return st.showCreatePolicy(ctx, stmt)
+		case *parse.ShowMaskingPolicies:
+			return st.showMaskingPolicies(ctx, stmt)
+		case *parse.ShowEffectivePolicy:
+			return st.effectivePolicy(ctx, stmt)
 		}
 		return nil, unsupported(fmt.Sprintf("this statement (%s)", kind))
 	})
@@ -74,8 +88,13 @@ func kindOf(stmt parse.Statement) string {
 		return "kill"
 	case *parse.Use:
 		return "use"
-	case *parse.ShowPolicyStatus, *parse.ShowProcesslist, *parse.ShowGrants:
+	case *parse.ShowPolicyStatus, *parse.ShowProcesslist, *parse.ShowGrants, *parse.ShowPolicies, *parse.ShowCreatePolicy,
+		*parse.ShowMaskingPolicies, *parse.ShowEffectivePolicy, *parse.ShowTags:
 		return "show"
+	case *parse.CreatePolicy, *parse.AlterPolicy, *parse.DropPolicy:
+		return "policy"
+	case *parse.AlterTags, *parse.AlterMaskingPolicy, *parse.ReprojectTags:
+		return "tags"
 	case *parse.Prepare, *parse.Deallocate:
 		return "prepare"
 	}

@@ -152,26 +152,41 @@ func yes(b bool) string {
 	return "no"
 }
 
-// textTable is a small result of text columns.
+// textTable is a small result, mostly of text.
 type textTable struct {
 	columns []plan.Column
 	builder *array.RecordBuilder
 }
 
 func table(columns ...string) *textTable {
+	typed := make([]plan.Column, len(columns))
+	for i, c := range columns {
+		typed[i].Name = c
+	}
+	return typedTable(typed...)
+}
+
+// typedTable has columns of text, plan.Bool and plan.Int64; a column without a
+// type is text.
+func typedTable(columns ...plan.Column) *textTable {
 	t := &textTable{}
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
-		t.columns = append(t.columns, plan.Column{ID: plan.ColumnID(i + 1), Name: c, Type: plan.String})
-		fields[i] = arrow.Field{Name: c, Type: plan.String}
+		if c.Type == nil {
+			c.Type = plan.String
+		}
+		c.ID = plan.ColumnID(i + 1)
+		t.columns = append(t.columns, c)
+		fields[i] = arrow.Field{Name: c.Name, Type: c.Type}
 	}
 	t.builder = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	return t
 }
 
-func (t *textTable) row(values ...string) {
+// row appends a row of strings, bool and int64, as the columns are.
+func (t *textTable) row(values ...any) {
 	for i, v := range values {
-		t.builder.Field(i).(*array.StringBuilder).Append(v)
+		appendLiteral(t.builder.Field(i), v)
 	}
 }
 

@@ -230,8 +230,12 @@ func (st *statement) policyBinder(states []policy.State, read *[]*plan.Table) po
 	return policyBinder{st: st, session: st.engine.binder.NewSession(0, p, ""), read: read}
 }
 
+// relations also makes the database of the protected table the current one, in
+// which the text's names without a database are looked up.
 func (b policyBinder) relations(t *plan.Table) bind.Relations {
-	return definer{st: b.st, home: b.st.engine.catalogs.Database(t.Name.Catalog, t.Name.Namespace), read: b.read}
+	home := b.st.engine.catalogs.Database(t.Name.Catalog, t.Name.Namespace)
+	b.session.SetDatabase(home)
+	return definer{st: b.st, home: home, read: b.read}
 }
 
 // Condition implements rewrite.Binder.

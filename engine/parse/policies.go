@@ -16,8 +16,6 @@ type PolicyItem struct {
 	Grantees []Grantee
 	// Text is what stands in the brackets of USING, without comments.
 	Text string
-	// At points at the item, for messages about it (Place).
-	At int
 }
 
 // CreatePolicy is CREATE [OR REPLACE] POLICY name ON {TABLE table | TAG tag} item,
@@ -370,7 +368,7 @@ func (p *parser) item(l *itemList) error {
 	if p.pos >= len(p.tokens) {
 		return p.expected("COLUMN MASK or ROW FILTER")
 	}
-	item := PolicyItem{At: p.tokens[p.pos].start}
+	item, at := PolicyItem{}, p.tokens[p.pos].start
 	switch {
 	case p.accept("row", "filter"):
 		item.Filter = true
@@ -387,7 +385,7 @@ func (p *parser) item(l *itemList) error {
 		return p.expected("COLUMN MASK or ROW FILTER")
 	}
 	if len(l.items) > 0 && l.items[0].Filter != item.Filter {
-		return syntaxAt(p.text, item.At, "a policy holds column masks or row filters, not both; make two policies")
+		return syntaxAt(p.text, at, "a policy holds column masks or row filters, not both; make two policies")
 	}
 	if !p.accept("to") {
 		return p.expected("TO")
@@ -406,7 +404,7 @@ func (p *parser) item(l *itemList) error {
 	case custom && item.Text == "":
 		return p.expected("USING (expression): a CUSTOM COLUMN MASK requires USING")
 	case !item.Filter && !custom && item.Text != "":
-		return syntaxAt(p.text, item.At, "only a CUSTOM COLUMN MASK takes USING")
+		return syntaxAt(p.text, at, "only a CUSTOM COLUMN MASK takes USING")
 	}
 	l.items = append(l.items, item)
 	return nil

@@ -1,0 +1,473 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"sqe/engine"
+	"sqe/fault"
+	"sqe/identity"
+	"sqe/masks"
+	"sqe/plan"
+	"sqe/policy"
+)
+
+// store is an Administrator whose policies the source of a fixture enforces.
+type store struct {
+	mu       sync.Mutex
+	name     string
+	source   *source
+	policies []policy.Stored
+	changes  int
+	authors  []policy.Author
+	err      error
+}
+
+func (s *store) Source() string { return s.name }
+
+// changed publishes the policies.
+func (s *store) changed(by policy.Author) {
+	s.changes++
+	s.authors = append(s.authors, by)
+	all := slices.Clone(s.policies)
+	s.source.set(func(st *state) {
+		st.version = "store " + strconv.Itoa(s.changes)
+		st.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions { return decide(all, p, t) }
+	})
+}
+
+// decide is the data gate over stored policies.
+func decide(all []policy.Stored, p identity.Principal, t *plan.Table) *policy.Restrictions {
+	out := &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}
+	for _, s := range all {
+		i := slices.IndexFunc(s.Items, func(i policy.Item) bool {
+			return slices.ContainsFunc(i.Grantees, func(g policy.Grantee) bool {
+				return g.Kind == policy.UserGrantee && g.Name == p.Name || g.Kind == policy.RoleGrantee && slices.Contains(p.Roles, g.Name) ||
+					g.Kind == policy.GroupGrantee && (g.Name == policy.Public || slices.Contains(p.Groups, g.Name))
+			})
+		})
+		if i < 0 || s.Disabled || s.Tag == "" && s.Table.Key() != t.Name.Key() {
+			continue
+		}
+		item := s.Items[i]
+		origin := policy.Origin{Source: "test", Policy: s.Name, ID: s.ID, Version: s.Version, Tag: s.Tag}
+		if s.Kind == policy.FilterDefinition {
+			out.Filters = append(out.Filters, policy.RowFilter{SQL: item.SQL, Origin: origin})
+			continue
+		}
+		for _, f := range t.Fields {
+			tagged := slices.ContainsFunc(t.Tags[f.ID], func(tag plan.Tag) bool { return tag.Name == s.Tag })
+			if slices.Contains(s.Columns, f.Name) || tagged {
+				out.Columns[f.ID] = policy.ColumnRule{Kind: policy.Mask, Action: item.Mask, SQL: item.SQL, Origin: origin}
+			}
+		}
+	}
+	return out
+}
+
+func (s *store) find(name string) int {
+	return slices.IndexFunc(s.policies, func(p policy.Stored) bool { return p.Name == name })
+}
+
+func (s *store) Create(_ context.Context, by policy.Author, d policy.Definition, replace bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(d.Name)
+	switch {
+	case s.err != nil:
+		return s.err
+	case i >= 0 && !replace:
+		return fault.New(fault.BadStatement, "the policy '%s' exists; use CREATE OR REPLACE POLICY", d.Name)
+	case i < 0:
+		i = len(s.policies)
+		s.policies = append(s.policies, policy.Stored{ID: int64(i + 1), Service: "hive"})
+	}
+	s.put(i, by, d)
+	return nil
+}
+
+func (s *store) put(i int, by policy.Author, d policy.Definition) {
+	p := &s.policies[i]
+	p.Definition, p.Version, p.UpdatedBy = d, p.Version+1, by.User
+	p.UpdatedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s.changed(by)
+}
+
+func (s *store) Alter(_ context.Context, by policy.Author, name string, c policy.Change, check func(policy.Definition) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(name)
+	if i < 0 {
+		return fault.New(fault.NotFound, "there is no policy '%s'; SHOW POLICIES lists them", name)
+	}
+	d := s.policies[i].Definition
+	d.Items = slices.Clone(d.Items)
+	if c.First {
+		d.Items = append(slices.Clone(c.Add), d.Items...)
+	} else {
+		d.Items = append(d.Items, c.Add...)
+	}
+	for k := range d.Items {
+		d.Items[k].Grantees = slices.DeleteFunc(slices.Clone(d.Items[k].Grantees), func(g policy.Grantee) bool { return slices.Contains(c.Remove, g) })
+	}
+	d.Items = slices.DeleteFunc(d.Items, func(i policy.Item) bool { return len(i.Grantees) == 0 })
+	change(&d.Name, c.Rename)
+	change(&d.Description, c.Description)
+	change(&d.Disabled, c.Disabled)
+	change(&d.Override, c.Override)
+	change(&d.ValidFrom, c.ValidFrom)
+	change(&d.ValidUntil, c.ValidUntil)
+	if err := check(d); err != nil {
+		return err
+	}
+	s.put(i, by, d)
+	return nil
+}
+
+func change[T any](to, v *T) {
+	if v != nil {
+		*to = *v
+	}
+}
+
+func (s *store) Drop(_ context.Context, by policy.Author, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(name)
+	if i < 0 {
+		return fault.New(fault.NotFound, "there is no policy '%s'; SHOW POLICIES lists them", name)
+	}
+	s.policies = slices.Delete(s.policies, i, i+1)
+	s.changed(by)
+	return nil
+}
+
+func (s *store) List(context.Context) ([]policy.Stored, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.policies), s.err
+}
+
+func (s *store) Projects() bool { return false }
+
+func (s *store) ProjectTags(context.Context, policy.Author, *plan.Table, map[string][]string, map[string][]string) error {
+	return nil
+}
+
+// openStore is a fixture with an administrator.
+func openStore(t *testing.T) (*fixture, *store) {
+	t.Helper()
+	s := &store{name: "test"}
+	f := openWith(t, func(o *engine.Options) {
+		o.Administrators = []policy.Administrator{s}
+		o.Principals = func(name string) (identity.Principal, bool) {
+			return identity.Principal{Name: name, Roles: []string{"teller"}}, name == "ann"
+		}
+	})
+	s.source = f.source
+	return f, s
+}
+
+func (f *fixture) as(t *testing.T, p identity.Principal) *engine.Session {
+	t.Helper()
+	s, err := f.Open(p, engine.ConnInfo{ID: 7, RemoteAddr: "10.0.0.1:5000", Database: "bank"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestPolicySQL runs testdata/policies: statements of an administrator (admin, who
+// may read no data), and of users, with what they answer and what was written.
+func TestPolicySQL(t *testing.T) {
+	datadriven.Walk(t, "testdata/policies", func(t *testing.T, path string) {
+		f, s := openStore(t)
+		sessions := map[string]*engine.Session{
+			"admin": f.as(t, identity.Principal{Name: "admin", Admin: true}),
+			"ann":   f.as(t, identity.Principal{Name: "ann", Roles: []string{"teller"}}),
+			"bob":   f.as(t, identity.Principal{Name: "bob"}),
+		}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "stored" {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+					i := s.find(line)
+					if i < 0 {
+						return "no policy " + line + "\n"
+					}
+					return fmt.Sprintf("%+v\n", s.policies[i].Definition)
+				}
+			}
+			session, ok := sessions[d.Cmd]
+			if !ok {
+				t.Fatalf("%s: nobody is called %s", d.Pos, d.Cmd)
+			}
+			before := s.changes
+			res, _, err := session.Query(context.Background(), d.Input)
+			var b strings.Builder
+			if err != nil {
+				fmt.Fprintf(&b, "%s: %v\n", fault.KindOf(err), err)
+				if s.changes != before {
+					t.Errorf("%s: the statement failed and changed something", d.Pos)
+				}
+			} else {
+				rows, err := print(res)
+				if err != nil {
+					return err.Error() + "\n"
+				}
+				var names []string
+				for _, c := range res.Columns {
+					names = append(names, c.Name)
+				}
+				if len(names) > 0 {
+					fmt.Fprintln(&b, strings.Join(names, "|"))
+				}
+				if rows != "" {
+					fmt.Fprintln(&b, rows)
+				}
+				if res.Warnings > 0 {
+					warnings, _ := query(session, "SHOW WARNINGS")
+					fmt.Fprintln(&b, warnings)
+				}
+				if b.Len() == 0 {
+					fmt.Fprintln(&b, "ok")
+				}
+			}
+			e := f.journal.last()
+			if strings.Contains(e.Statement, "secret") || strings.Contains(e.Error, "secret") {
+				t.Errorf("%s: the audit log holds a text: %s %s", d.Pos, e.Statement, e.Error)
+			}
+			return b.String()
+		})
+	})
+}
+
+// adminStatements need an administrator, whatever they name.
+var adminStatements = []string{
+	"CREATE POLICY %s ON TABLE bank.customers COLUMN MASK MASK_NULL TO USER ann ON COLUMN iban",
+	"CREATE OR REPLACE POLICY %s ON TABLE bank.customers COLUMN MASK MASK_NULL TO USER ann ON COLUMN iban",
+	"ALTER POLICY %s SET COMMENT 'x'", "SHOW CREATE POLICY %s", "SHOW MASKING POLICY %s", "SHOW POLICIES LIKE '%s'",
+	"SHOW EFFECTIVE POLICY FOR USER %s ON bank.customers", "DROP POLICY %s", "DROP POLICY IF EXISTS %s",
+}
+
+func TestPoliciesNeedAnAdministrator(t *testing.T) {
+	f, s := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	ann := f.as(t, identity.Principal{Name: "ann"})
+	if _, err := query(admin, "CREATE POLICY there ON TABLE bank.customers COLUMN MASK MASK_HASH TO USER eve ON COLUMN iban"); err != nil {
+		t.Fatal(err)
+	}
+	before := s.changes
+	for _, text := range adminStatements {
+		var texts []string
+		for _, name := range []string{"there", "nowhere"} {
+			_, err := query(ann, fmt.Sprintf(text, name))
+			if !fault.Is(err, fault.Denied) {
+				t.Errorf("%s: %v", text, err)
+				continue
+			}
+			texts = append(texts, err.Error())
+			if e := f.journal.last(); e.Outcome != "denied" || e.User != "ann" {
+				t.Errorf("%s: audited as %+v", text, e)
+			}
+		}
+		if len(texts) == 2 && texts[0] != texts[1] {
+			t.Errorf("%s: the refusal tells whether the policy exists: %q", text, texts)
+		}
+	}
+	for _, text := range []string{"SHOW POLICIES", "SHOW MASKING POLICIES", "SHOW POLICIES ON TABLE nowhere.t"} {
+		if _, err := query(ann, text); !fault.Is(err, fault.Denied) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if s.changes != before {
+		t.Error("a refused statement changed something")
+	}
+	// The control: all of them work for an administrator.
+	for i, text := range adminStatements {
+		name := "there"
+		if i == 0 {
+			name = "new"
+		}
+		if _, err := query(admin, fmt.Sprintf(text, name)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, a := range s.authors {
+		if a != (policy.Author{User: "admin", From: "10.0.0.1:5000"}) {
+			t.Errorf("written by %+v", a)
+		}
+	}
+}
+
+// TestPolicyActsAtOnce: the statement after a change sees it, in every session.
+func TestPolicyActsAtOnce(t *testing.T) {
+	f, _ := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	ann := f.as(t, identity.Principal{Name: "ann"})
+	const q = "SELECT iban IS NULL, COUNT(*) FROM customers GROUP BY 1"
+	expect := func(want string) {
+		t.Helper()
+		if got, err := query(ann, q); err != nil || got != want {
+			t.Errorf("got %q, %v; want %q", got, err, want)
+		}
+	}
+	write := func(text string) {
+		t.Helper()
+		if _, err := query(admin, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("false|12")
+	for range 3 {
+		write("CREATE POLICY p ON TABLE bank.customers COLUMN MASK MASK_NULL TO USER ann ON COLUMN iban")
+		expect("true|12")
+		write("ALTER POLICY p DISABLE")
+		expect("false|12")
+		write("ALTER POLICY p ENABLE")
+		expect("true|12")
+		write("ALTER POLICY p ADD FIRST COLUMN MASK MASK_NONE TO USER ann")
+		expect("false|12")
+		write("DROP POLICY p")
+		expect("false|12")
+	}
+	// Writing policies gives no right to data.
+	if _, err := query(admin, q); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the administrator reads data: %v", err)
+	}
+}
+
+// TestPolicyAdministrators: without one nothing can be written, with several each
+// policy is changed where it is.
+func TestPolicyAdministrators(t *testing.T) {
+	none := open(t)
+	admin := none.as(t, identity.Principal{Name: "admin", Admin: true})
+	for _, text := range []string{"SHOW POLICIES", "DROP POLICY IF EXISTS p", "CREATE POLICY p ON TAG t ROW FILTER TO PUBLIC USING (true)"} {
+		if _, err := query(admin, text); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "configure one") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	one, two := &store{name: "one"}, &store{name: "two"}
+	f := openWith(t, func(o *engine.Options) { o.Administrators = []policy.Administrator{one, two} })
+	one.source, two.source = f.source, f.source
+	admin = f.as(t, identity.Principal{Name: "admin", Admin: true})
+	two.policies = []policy.Stored{{Definition: policy.Definition{
+		Name: "old", Kind: policy.FilterDefinition, Tag: "T", Items: []policy.Item{{Grantees: []policy.Grantee{{Kind: "user", Name: "x"}}, SQL: "true"}},
+	}}}
+	for _, text := range []string{
+		"CREATE POLICY new ON TAG t ROW FILTER TO PUBLIC USING (true)", "ALTER POLICY old DISABLE",
+		"CREATE OR REPLACE POLICY old ON TAG t ROW FILTER TO PUBLIC USING (false)", "CREATE OR REPLACE POLICY new ON TAG u ROW FILTER TO PUBLIC USING (false)",
+	} {
+		if _, err := query(admin, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if len(one.policies) != 1 || len(two.policies) != 1 || one.changes != 2 || two.changes != 2 {
+		t.Errorf("%d and %d policies, %d and %d changes", len(one.policies), len(two.policies), one.changes, two.changes)
+	}
+	if got, err := query(admin, "SHOW MASKING POLICIES"); err != nil || got != "" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := query(admin, "SHOW POLICIES"); err != nil || strings.Count(got, "\n") != 1 || !strings.Contains(got, "|one|") || !strings.Contains(got, "|two|") {
+		t.Errorf("%q, %v", got, err)
+	}
+	two.policies[0].Name = "new"
+	if _, err := query(admin, "DROP POLICY new"); !fault.Is(err, fault.BadStatement) || one.changes != 2 || two.changes != 2 {
+		t.Errorf("a name that two sources have: %v", err)
+	}
+	if _, err := query(admin, "DROP POLICY gone"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a name that no source has: %v", err)
+	}
+	two.err = fault.New(fault.Unavailable, "the policy server does not answer")
+	if _, err := query(admin, "SHOW POLICIES"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("an outage: %v", err)
+	}
+}
+
+// TestShowCreateRoundTrip: what SHOW CREATE POLICY says makes the same policy
+// again.
+func TestShowCreateRoundTrip(t *testing.T) {
+	f, s := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	for _, text := range []string{
+		"CREATE POLICY `a ``b` ON TABLE customers COLUMN MASK MASK_NULL TO USER 'o''neil', ROLE \"a\"\"b\", PUBLIC ON COLUMN iban, DOB",
+		"CREATE POLICY b ON TABLE profiles COLUMN MASK CUSTOM TO GROUP `g,h` USING (CASE WHEN {col} > 1 AND ')' <> '\\'' THEN \"1\" ELSE '2' END), COLUMN MASK MASK_NONE TO USER x ON COLUMN cust_id COMMENT 'a\\\\b\\n''c' DISABLED",
+		"CREATE POLICY c ON TAG `x y` ROW FILTER TO ROLE r USING (a = ${{USER.a}} OR b IN (1, 2)) PRIORITY OVERRIDE VALID FROM '2026-01-01 00:00:01'",
+		"CREATE POLICY d ON TAG t COLUMN MASK MASK_HASH TO USER a, COLUMN MASK MASK TO USER b VALID UNTIL '2099-01-01'",
+	} {
+		if _, err := query(admin, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		i := len(s.policies) - 1
+		before := s.policies[i].Definition
+		shown, err := query(admin, "SHOW CREATE POLICY `"+strings.ReplaceAll(before.Name, "`", "``")+"`")
+		_, create, _ := strings.Cut(shown, "|CREATE")
+		if err != nil || create == "" {
+			t.Errorf("%s: %q, %v", text, shown, err)
+			continue
+		}
+		s.policies = s.policies[:i]
+		if _, err := query(admin, "CREATE"+create); err != nil {
+			t.Errorf("%s: %v", create, err)
+			continue
+		}
+		if after := s.policies[i].Definition; !reflect.DeepEqual(after, before) {
+			t.Errorf("%s\nbecame %+v\nwas    %+v", create, after, before)
+		}
+	}
+}
+
+// TestShowsWhatProtectsNothing: what the source says of a policy stands beside it.
+func TestShowsWhatProtectsNothing(t *testing.T) {
+	f, s := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	s.policies = []policy.Stored{
+		{ID: 4, Definition: policy.Definition{Name: "a", Kind: policy.MaskDefinition, Table: plan.TableName{Catalog: "lake", Namespace: []string{"bank"}, Name: "customers"}, Columns: []string{"gone"}}},
+		{ID: 5, Definition: policy.Definition{Name: "b", Kind: policy.AccessDefinition}, Resources: "root=*", Beyond: []string{"conditions"}},
+	}
+	f.source.set(func(st *state) {
+		st.check = func(tables []*plan.Table) []string {
+			if len(tables) != 1 || tables[0].Name.Name != "customers" {
+				t.Errorf("%d tables were loaded", len(tables))
+			}
+			return []string{`policy "a" (id 4) names column gone`, `policy "a" (id 5) is another`}
+		}
+	})
+	got, err := query(admin, "SHOW POLICIES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(got, "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "|names column gone|4|") || strings.Contains(got, "another") || !strings.Contains(lines[1], "|root=*|") || !strings.Contains(lines[1], "|conditions") {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestHashNeedsAKey: a mask that the server cannot make is not written.
+func TestHashNeedsAKey(t *testing.T) {
+	s := &store{name: "test"}
+	f := openWith(t, func(o *engine.Options) {
+		o.Administrators, o.Masks = []policy.Administrator{s}, masks.Options{}
+	})
+	s.source = f.source
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	const text = "CREATE POLICY p ON TABLE customers COLUMN MASK %s TO USER ann ON COLUMN iban"
+	if _, err := query(admin, fmt.Sprintf(text, "MASK_HASH")); !fault.Is(err, fault.BadStatement) || !strings.Contains(err.Error(), "masks.hash-key-file") || s.changes != 0 {
+		t.Errorf("%v", err)
+	}
+	if _, err := query(admin, fmt.Sprintf(text, "MASK")); err != nil || s.changes != 1 {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"reflect"
+	"strings"
+
+	"sqe/engine/parse"
+	"sqe/policy"
+)
+
+// createText is the statement that makes a policy again. What SQL has no words
+// for stands in comments; a policy that SQL cannot make is comments alone.
+func createText(s policy.Stored) string {
+	var notes []string
+	if len(s.Beyond) > 0 {
+		notes = append(notes, "SQL has no words for: "+strings.Join(s.Beyond, ", "))
+	}
+	if s.Kind == policy.AccessDefinition {
+		return comments(append(notes, "the policy gives access on "+objectOf(s)+"; GRANT and DENY write such policies:", itemsText(s)))
+	}
+	text := createStatement(s.Definition)
+	if !recreates(text, s.Definition) {
+		return comments(append(notes, "SQL cannot write this policy on "+objectOf(s)+":", text))
+	}
+	if len(notes) == 0 {
+		return text
+	}
+	return comments(notes) + "\n" + text
+}
+
+// comments are lines that a statement may hold without meaning.
+func comments(lines []string) string {
+	return "-- " + strings.ReplaceAll(strings.ReplaceAll(strings.Join(lines, "\n"), "\r", "\n"), "\n", "\n-- ")
+}
+
+func createStatement(d policy.Definition) string {
+	var b strings.Builder
+	b.WriteString("CREATE POLICY " + backquoted(d.Name) + " ON ")
+	if d.Tag != "" {
+		b.WriteString("TAG " + backquoted(d.Tag))
+	} else {
+		b.WriteString("TABLE ")
+		for _, part := range append([]string{d.Table.Catalog}, d.Table.Namespace...) {
+			b.WriteString(backquoted(part) + ".")
+		}
+		b.WriteString(backquoted(d.Table.Name))
+	}
+	for n, i := range d.Items {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n  " + itemStatement(d, i, n == 0))
+	}
+	if d.Description != "" {
+		b.WriteString("\n  COMMENT " + quotedText(d.Description))
+	}
+	if d.Override {
+		b.WriteString("\n  PRIORITY OVERRIDE")
+	}
+	if !d.ValidFrom.IsZero() || !d.ValidUntil.IsZero() {
+		b.WriteString("\n  VALID")
+		if !d.ValidFrom.IsZero() {
+			b.WriteString(" FROM " + quotedText(d.ValidFrom.UTC().Format(timeFormat)))
+		}
+		if !d.ValidUntil.IsZero() {
+			b.WriteString(" UNTIL " + quotedText(d.ValidUntil.UTC().Format(timeFormat)))
+		}
+	}
+	if d.Disabled {
+		b.WriteString("\n  DISABLED")
+	}
+	return b.String()
+}
+
+func itemStatement(d policy.Definition, i policy.Item, first bool) string {
+	var b strings.Builder
+	if d.Kind == policy.FilterDefinition {
+		b.WriteString("ROW FILTER TO ")
+	} else {
+		mask := i.Mask
+		if strings.Trim(mask, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != "" || mask == "" {
+			mask = backquoted(mask)
+		}
+		b.WriteString("COLUMN MASK " + mask + " TO ")
+	}
+	for k, g := range i.Grantees {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strings.ToUpper(string(g.Kind)) + " " + backquoted(g.Name))
+	}
+	if first && len(d.Columns) > 0 {
+		b.WriteString(" ON COLUMN ")
+		for k, c := range d.Columns {
+			if k > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(backquoted(c))
+		}
+	}
+	if i.SQL != "" {
+		b.WriteString(" USING (" + i.SQL + ")")
+	}
+	return b.String()
+}
+
+func quotedText(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''", "\x00", `\0`).Replace(s) + "'"
+}
+
+// recreates reports whether the statement, read back, is exactly the policy:
+// names may hold patterns and texts anything that was written elsewhere.
+func recreates(text string, d policy.Definition) bool {
+	stmt, rest, err := parse.Parse(text)
+	x, ok := stmt.(*parse.CreatePolicy)
+	if err != nil || !ok || rest != "" {
+		return false
+	}
+	if x.Table != nil {
+		database := parse.JoinDatabase(append([]string{d.Table.Catalog}, d.Table.Namespace...)...)
+		if x.Table.Database != database || x.Table.Name != d.Table.Name {
+			return false
+		}
+		for _, part := range append(append([]string{d.Table.Catalog, d.Table.Name}, d.Table.Namespace...), d.Columns...) {
+			if pattern(part) {
+				return false
+			}
+		}
+	}
+	got := definitionOf(x)
+	got.Table = d.Table
+	return reflect.DeepEqual(plainDefinition(got), plainDefinition(d))
+}
+
+// plainDefinition has one form for what means the same.
+func plainDefinition(d policy.Definition) policy.Definition {
+	d.ValidFrom, d.ValidUntil = d.ValidFrom.UTC(), d.ValidUntil.UTC()
+	d.Columns = append([]string{}, d.Columns...)
+	items := make([]policy.Item, len(d.Items))
+	for n, i := range d.Items {
+		items[n] = policy.Item{Grantees: append([]policy.Grantee{}, i.Grantees...), Mask: i.Mask, SQL: i.SQL}
+	}
+	d.Items = items
+	return d
+}
