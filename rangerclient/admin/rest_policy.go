@@ -56,12 +56,34 @@ func (r *REST) Policy(ctx context.Context, id int64) (*model.Policy, error) {
 
 // PolicyNamed implements Server.
 func (r *REST) PolicyNamed(ctx context.Context, service, zone, name string) (*model.Policy, error) {
+	if strings.ContainsAny(name, `/\;%`) || name == "." || name == ".." {
+		return r.policySearched(ctx, service, zone, name)
+	}
 	var query url.Values
 	if zone != "" {
 		query = url.Values{"zoneName": {zone}}
 	}
 	p, err := one[model.Policy](ctx, r, http.MethodGet, api+"service/"+seg(service)+"/policy/"+seg(name), query, nil)
 	return p, missing(err, name)
+}
+
+// policySearched is PolicyNamed for names that web servers do not take in a path,
+// escaped or not.
+func (r *REST) policySearched(ctx context.Context, service, zone, name string) (*model.Policy, error) {
+	query := url.Values{"policyName": {name}}
+	if zone != "" {
+		query.Set("zoneName", zone)
+	}
+	found, _, err := listed[*model.Policy](ctx, r, api+"service/"+seg(service)+"/policy", query)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found {
+		if p.Name == name && p.ZoneName == zone && p.Service == service {
+			return r.Policy(ctx, p.ID)
+		}
+	}
+	return nil, &Error{Kind: NotFound, Reason: "Not found", Name: name}
 }
 
 // PolicyVersions implements Server.
