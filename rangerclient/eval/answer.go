@@ -74,7 +74,7 @@ func (e *Engine) Mask(q *Request, order Order) MaskAnswer {
 	} else {
 		r = e.evaluate(model.MaskPolicy, q, bothPhases)
 	}
-	a := MaskAnswer{Refuse: r.refuse, Origin: r.itemOrigin(), tag: r.tagged}
+	a := MaskAnswer{Refuse: r.refuse, Origin: r.origin(), tag: r.tag}
 	switch {
 	case r.super:
 		a.Exempt = true
@@ -87,16 +87,6 @@ func (e *Engine) Mask(q *Request, order Order) MaskAnswer {
 		a.Type, a.Value = r.item.mask.DataMaskType, r.item.mask.ValueExpr
 	}
 	return a
-}
-
-func (r *result) itemOrigin() Origin {
-	o := r.origin()
-	if r.source != nil && r.source != r.policy {
-		// Ranger reports the policy of the tag; what acts is the resource's.
-		o.Policy, o.Tag, o.TagFrom, o.Earlier = r.source, "", "", r.earlier
-	}
-	o.of(r.tagged)
-	return o
 }
 
 // FilterAnswer is the answer to a row filter request. The zero value: no policy.
@@ -119,7 +109,7 @@ func (e *Engine) Filter(q *Request, tags, resources bool) FilterAnswer {
 		which |= resourcePhase
 	}
 	r := e.evaluate(model.RowFilterPolicy, q, which)
-	a := FilterAnswer{Refuse: r.refuse, Origin: r.itemOrigin(), tag: r.tagged}
+	a := FilterAnswer{Refuse: r.refuse, Origin: r.origin(), tag: r.tag}
 	switch {
 	case r.super:
 		a.Exempt = true

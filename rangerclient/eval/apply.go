@@ -18,20 +18,48 @@ func (p *Policy) valid(q *Request) tri {
 	return no
 }
 
+// outcome is what one policy says.
+type outcome struct {
+	allowed  bool // or masked, filtered
+	priority int
+	policy   *Policy
+	via      string
+	tag      *Tag  // the tag that brought the policy
+	item     *item // of a mask or filter
+}
+
 // result is the state of an evaluation.
 type result struct {
-	allowed, determined bool
-	priority            int
-	policy              *Policy
-	via                 string
-	tag                 *Tag
-	super               bool
-	earlier             string // Request.Earlier
+	outcome
+	determined bool
+	super      bool
+	earlier    string // Request.Earlier
+	refuse     string
 
-	item   *item   // mask or filter item that matched, nil when none
-	source *Policy // the policy of item
-	tagged *Tag
-	refuse string
+	// kept is what counts of all policies so far, of tags and resources alike. Each
+	// policy that is evaluated, also one that says nothing, makes it the result:
+	// after a tag has denied, a policy of higher priority on the resource that does
+	// not allow lets the denial stand, and ends the evaluation.
+	kept *outcome
+}
+
+// merge counts what a policy says; one is nil when it says nothing. Source:
+// RangerDefaultPolicyEvaluator.evaluatePolicyItems.
+func (r *result) merge(kind int, one *outcome) {
+	old := r.kept
+	if one != nil {
+		switch {
+		case old.policy == nil:
+			*old = *one
+		case one.priority > old.priority:
+			*old = *one
+		case one.priority == old.priority && old.allowed && (!one.allowed || kind != model.AccessPolicy):
+			*old = *one
+		}
+	}
+	if old.policy != nil {
+		r.outcome, r.determined = *old, !old.allowed
+	}
 }
 
 // apply evaluates the policy for the request, whose resource relates to the
@@ -73,38 +101,37 @@ func (p *Policy) apply(q *Request, m matched, r *result) {
 }
 
 func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
-	deny := func(via string) {
-		r.allowed, r.determined = false, true
-		r.priority, r.policy, r.via = p.Priority, p, via
-	}
-	if i, via := first(p.deny, q, true); i != nil {
-		if x, _ := first(p.denyExcept, q, false); x == nil || holds == unknown {
-			deny(via)
-			return
+	one := &outcome{priority: p.Priority, policy: p, tag: q.tag}
+	deny, via := first(p.deny, q, true)
+	if deny != nil && holds == yes {
+		if x, _ := first(p.denyExcept, q, false); x != nil {
+			deny = nil
 		}
 	}
-	if i, via := first(p.allow, q, false); i != nil && holds == yes && m.narrow {
-		if x, _ := first(p.allowExcept, q, true); x == nil {
-			if !r.allowed {
-				r.allowed = true
-				r.priority, r.policy, r.via = p.Priority, p, via
-			}
-			return
+	if deny == nil {
+		var allow *item
+		if allow, via = first(p.allow, q, false); allow != nil && holds == yes && m.narrow {
+			x, _ := first(p.allowExcept, q, true)
+			one.allowed = x == nil
 		}
-	} else if i != nil && !p.denyAllElse {
-		return
+		if !one.allowed && !p.denyAllElse {
+			one = nil
+		} else if !one.allowed {
+			via = ""
+		}
 	}
-	if p.denyAllElse {
-		deny("")
+	if one != nil {
+		one.via = via
 	}
+	r.merge(model.AccessPolicy, one)
 }
 
 func (r *result) take(p *Policy, q *Request, i *item, via string) {
-	r.item, r.source, r.tagged = i, p, q.tag
-	if !r.allowed {
-		r.allowed = true
-		r.priority, r.policy, r.via = p.Priority, p, via
+	one := &outcome{allowed: true, priority: p.Priority, policy: p, via: via, tag: q.tag, item: i}
+	if i == nil {
+		one = nil
 	}
+	r.merge(p.Kind, one)
 }
 
 func (r *result) refused(p *Policy, why string) {
@@ -125,6 +152,7 @@ func (p *Policy) applyMask(q *Request, holds tri, r *result) {
 			return
 		}
 	}
+	r.take(p, q, nil, "")
 }
 
 func (p *Policy) applyFilter(q *Request, holds tri, r *result) {
@@ -133,7 +161,9 @@ func (p *Policy) applyFilter(q *Request, holds tri, r *result) {
 		via, t := i.match(q, !exempt)
 		switch t = t.and(holds); {
 		case t == yes && i.filter == nil:
-			return // Ranger: produces nothing, and later items are not tried
+			// Ranger: produces nothing, and later items are not tried.
+			r.take(p, q, nil, "")
+			return
 		case t == yes:
 			r.take(p, q, i, via)
 			return
@@ -142,4 +172,5 @@ func (p *Policy) applyFilter(q *Request, holds tri, r *result) {
 			return
 		}
 	}
+	r.take(p, q, nil, "")
 }

@@ -77,8 +77,10 @@ const (
 func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 	ret := result{earlier: q.Earlier}
 	if e.super(q.Subject) {
-		return result{allowed: true, determined: true, super: true}
+		ret.allowed, ret.determined, ret.super = true, true, true
+		return ret
 	}
+	ret.kept = &outcome{}
 	zone, zoneTagged := "", false
 	if len(e.zones) > 0 {
 		zone, zoneTagged = e.zoneOf(q)
@@ -88,9 +90,6 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 			t := ret
 			q.tag = c.tag
 			c.pol.apply(q, c.m, &t)
-			if t.policy != ret.policy {
-				t.tag = c.tag
-			}
 			if t.allowed && !c.pol.hasDeny {
 				t.determined = true
 			}
@@ -140,11 +139,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		case ret.allowed:
 			ret.determined = ret.priority >= p.Priority
 		}
-		before := ret.policy
 		p.apply(q, m, &ret)
-		if ret.policy != before {
-			ret.tag = nil
-		}
 		// Ranger takes it that no denial can follow a policy that carries none. After
 		// tags have allowed that is wrong, and so it is when the policy is only near
 		// the resource: denials of lower priority are then not looked at.

@@ -89,7 +89,7 @@ func TestExpand(t *testing.T) {
 		`a = ${{USER.region}}`: `a = 'EU'`, `a = '${{USER.region}}'`: `a = 'EU'`, `a <= ${{USER.level}}`: `a <= 3`, `a = ${{GET_USER_ATTR_Q('level')}}`: `a = '3'`,
 		`a = "x'y" and b = ${{USER._name}}`: `a = "x'y" and b = 'ann'`, `a = 'it''s' and b = ${{USER._name}}`: `a = 'it''s' and b = 'ann'`,
 		`a = 'back\'slash' and b = ${{USER._name}}`: `a = 'back\'slash' and b = 'ann'`,
-		`g in (${{UG_NAMES_Q_CSV}})`:            `g in ('emea','sales')`, `r in (${{GET_UR_NAMES_Q()}})`: `r in ('analyst','auditor')`, `d in (${{GET_UG_ATTR_Q_CSV('dept')}})`: `d in ('y','x')`,
+		`g in (${{UG_NAMES_Q_CSV}})`:                `g in ('emea','sales')`, `r in (${{GET_UR_NAMES_Q()}})`: `r in ('analyst','auditor')`, `d in (${{GET_UG_ATTR_Q_CSV('dept')}})`: `d in ('y','x')`,
 		`l = ${{TAG.level}}`: `l = 'high'`, `t in (${{TAG_NAMES_Q_CSV}})`: `t in ('FIN','PII')`,
 		`a = ${{USER.region.toLowerCase()}}`: `a = 'eu'`, `s in (${{[[USER.sites]]}})`: `s in ('a','b','c')`, `a = ${{RES.tag}}`: `a = 'PII'`,
 		`nothing`:            `nothing`,

@@ -314,7 +314,7 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		if r.item != nil {
 			typ = &r.item.mask.DataMaskType
 			if v := r.item.mask.ValueExpr; v != "" {
-				a := MaskAnswer{Value: v, tag: r.tagged}
+				a := MaskAnswer{Value: v, tag: r.tag}
 				v, err := a.Expand(q)
 				if err != nil {
 					t.Errorf("value %s: %v", a.Value, err)
@@ -333,7 +333,7 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		want := x.RowFilterResult
 		var sql *string
 		if r.item != nil {
-			a := FilterAnswer{SQL: *r.item.filter, tag: r.tagged}
+			a := FilterAnswer{SQL: *r.item.filter, tag: r.tag}
 			s, err := a.Expand(q)
 			if err != nil {
 				t.Errorf("filter %s: %v", a.SQL, err)
