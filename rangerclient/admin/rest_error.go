@@ -20,7 +20,7 @@ var (
 	// admin.", "user with name: x does not exist", "Grantee user x doesn't exist"
 	unknownPrincipal = []*regexp.Regexp{
 		regexp.MustCompile(`(?s)(?:User|Group|Role) name: (.+?) specified in policy does not exist`),
-		regexp.MustCompile(`(?s)(?:user|group|role) with name: (.+?) does not exist`),
+		regexp.MustCompile(`(?is)(?:user|group|role) with name: (.+?) does not exist`),
 		regexp.MustCompile(`(?s)Grantee (?:user|group|role) (.+?) doesn't exist`),
 	}
 	// "Another policy already exists for matching resource: policy-name=[x],
@@ -98,7 +98,7 @@ func (e *Error) classify() Kind {
 		return Conflict
 	case says("x_policy_uk_service_signature", "x_policy_uk_name_service", "duplicate key value", "Duplicate entry"):
 		return Exists // two creates at the same moment: the database refused the second
-	case says("can not be deleted as it is referenced"):
+	case says("as it is referenced"):
 		return InUse
 	}
 	if kind, ok := codeKinds[e.Code]; ok {
