@@ -1,12 +1,14 @@
 package checks
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"sqe/engine/parse"
 	"sqe/identity"
 	"sqe/masks"
 	"sqe/plan"
@@ -117,5 +119,31 @@ func TestRenderingTable(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// TestStatements: the SQL that pages show parses, and as what it is meant to be.
+func TestStatements(t *testing.T) {
+	kinds := map[string]int{}
+	for _, name := range []string{"docs/sql.md", "docs/policies.md"} {
+		for _, m := range regexp.MustCompile("(?s)\n```sql\n(.*?)```").FindAllStringSubmatch(page(t, name), -1) {
+			for rest := m[1]; rest != ""; {
+				stmt, next, err := parse.Parse(rest)
+				if err != nil {
+					t.Errorf("%s: %s\n%v", name, strings.TrimSpace(rest), err)
+					break
+				}
+				kinds[fmt.Sprintf("%T", stmt)]++
+				rest = next
+			}
+		}
+	}
+	for _, kind := range []string{
+		"SQL", "CreatePolicy", "AlterPolicy", "DropPolicy", "ShowPolicies", "ShowCreatePolicy", "ShowMaskingPolicies", "ShowEffectivePolicy",
+		"AlterTags", "AlterMaskingPolicy", "ShowTags", "ReprojectTags", "ExplainPolicy",
+	} {
+		if kinds["*parse."+kind] == 0 {
+			t.Errorf("no page shows a %s", kind)
+		}
 	}
 }

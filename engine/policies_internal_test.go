@@ -61,7 +61,8 @@ func TestColumnNamed(t *testing.T) {
 		Fields: []plan.Field{
 			{ID: 1, Name: "iban", Type: plan.String},
 			{ID: 2, Name: "contact", Children: []plan.Field{{ID: 3, Name: "email", Type: plan.String}, {ID: 4, Name: "a.b", Type: plan.String}}},
-			{ID: 5, Name: "Name", Type: plan.String}, {ID: 6, Name: "name", Type: plan.String},
+			{ID: 5, Name: "Name", Type: plan.String},
+			{ID: 6, Name: "name", Type: plan.String},
 		},
 		Formerly: map[int][]string{1: {"account"}, 2: {"person"}, 3: {"mail"}, 9: {"dropped"}},
 	}
@@ -100,8 +101,16 @@ func TestPatterns(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"%", "", true}, {"", "", true}, {"", "a", false}, {"a%", "ABC", true}, {"a_c", "abc", true}, {"a_c", "ac", false}, {"%b%", "abc", true},
-		{"%a%a%a%b", strings.Repeat("a", 2000), false}, {"ä_", "Äß", true}, {"a", "ab", false},
+		{"%", "", true},
+		{"", "", true},
+		{"", "a", false},
+		{"a%", "ABC", true},
+		{"a_c", "abc", true},
+		{"a_c", "ac", false},
+		{"%b%", "abc", true},
+		{"%a%a%a%b", strings.Repeat("a", 2000), false},
+		{"ä_", "Äß", true},
+		{"a", "ab", false},
 	} {
 		if like(c.name, c.pattern) != c.want {
 			t.Errorf("%q LIKE %q is not %v", c.name, c.pattern, c.want)

@@ -201,13 +201,11 @@ func TestPolicySQL(t *testing.T) {
 			if d.Cmd == "stored" {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
-					i := s.find(line)
-					if i < 0 {
-						return "no policy " + line + "\n"
-					}
-					return fmt.Sprintf("%+v\n", s.policies[i].Definition)
+				i := s.find(strings.TrimSpace(d.Input))
+				if i < 0 {
+					return "none\n"
 				}
+				return fmt.Sprintf("%+v\n", s.policies[i].Definition)
 			}
 			session, ok := sessions[d.Cmd]
 			if !ok {
