@@ -32,7 +32,7 @@ var house = []struct {
 	{"ops", "policy fault", "metrics and health: numbers about statements, never their data"},
 	{"server", "plan engine config identity fault", "the protocol sees sessions and results of the engine and nothing below it"},
 	{"demo/data", "plan catalog fault", "sample tables: files that any engine could have written"},
-	{"demo/policies", "rangerclient/model rangerclient/servicedef", "sample policies: the documents of a Ranger, not a way around one"},
+	{"demo/policies", "rangerclient/model rangerclient/admin", "sample policies: the documents of a Ranger, not a way around one"},
 	{"cmd/sqe", "*", "wiring"},
 	{"checks", "", "rules about the source tree"},
 }

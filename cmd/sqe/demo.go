@@ -21,6 +21,7 @@ import (
 	"sqe/demo/data"
 	"sqe/demo/policies"
 	"sqe/identity"
+	"sqe/policystore"
 )
 
 // demoUsers are the people of the demo. Everybody's password is "demo"; the
@@ -128,7 +129,7 @@ func prepareDemo(ctx context.Context, dir string, port, opsPort int) (string, er
 	if err != nil {
 		return "", fmt.Errorf("cannot write the sample tables: %w", err)
 	}
-	if err := policies.Write(filepath.Join(dir, "policies"), "demo"); err != nil {
+	if err := seedPolicies(ctx, filepath.Join(dir, "policies.db")); err != nil {
 		return "", fmt.Errorf("cannot write the sample policies: %w", err)
 	}
 	if err := secret(filepath.Join(dir, "mask.key")); err != nil {
@@ -162,14 +163,14 @@ path = "catalog.db"
 warehouse = "warehouse"
 default = true
 
+[policystore]
+path = "policies.db"
+
 [[policies]]
-name = "folder"
-kind = "folder"
-directory = "policies"
+name = "store"
+kind = "store"
 polaris-service = "polaris"
 data-service = "hive"
-poll-interval = "1s"
-max-staleness = "60s"
 
 [masks]
 hash-key-file = "mask.key"
@@ -178,6 +179,31 @@ hash-key-file = "mask.key"
 file = "audit.jsonl"
 
 `
+
+// seedPolicies makes the policy store once. It appears whole or not at all.
+func seedPolicies(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	unfinished := path + ".new"
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(unfinished + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	store, err := policystore.Open(ctx, unfinished, policystore.Options{})
+	if err != nil {
+		return err
+	}
+	err = policies.Seed(ctx, store, "demo")
+	if cerr := store.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(unfinished, path)
+}
 
 // writable makes the folder and tries it, so that the error is a sentence and
 // comes before anything else is done.

@@ -25,6 +25,8 @@ import (
 	"sqe/masks"
 	"sqe/ops"
 	"sqe/policy"
+	"sqe/policystore"
+	"sqe/policystore/rest"
 	"sqe/rangerclient"
 	"sqe/server"
 )
@@ -32,17 +34,21 @@ import (
 // instance is everything that one server process holds. Close gives it back in
 // the opposite order.
 type instance struct {
-	config  *config.Config
-	log     *slog.Logger
-	server  *server.Server
-	ops     *ops.Server
-	failed  chan error
-	closers []func()
+	config *config.Config
+	log    *slog.Logger
+	server *server.Server
+	ops    *ops.Server
+	// store is the embedded policy store and storeFace its REST interface, nil where
+	// none is configured.
+	store     *policystore.Store
+	storeFace *rest.Server
+	failed    chan error
+	closers   []func()
 }
 
 // start builds a server from its configuration and begins to serve.
 func start(cfg *config.Config, logTo io.Writer) (*instance, error) {
-	in := &instance{config: cfg, failed: make(chan error, 2)}
+	in := &instance{config: cfg, failed: make(chan error, 3)}
 	if err := in.build(logTo); err != nil {
 		in.Close()
 		return nil, err
@@ -50,6 +56,9 @@ func start(cfg *config.Config, logTo io.Writer) (*instance, error) {
 	go func() { in.failed <- in.server.Serve() }()
 	if in.ops != nil {
 		go func() { in.failed <- in.ops.Serve() }()
+	}
+	if in.storeFace != nil {
+		go func() { in.failed <- in.storeFace.Serve() }()
 	}
 	return in, nil
 }
@@ -66,6 +75,9 @@ func (in *instance) build(logTo io.Writer) error {
 		return err
 	}
 	in.closing(func() { _ = catalogs.Close() })
+	if err := in.openStore(context.Background()); err != nil {
+		return err
+	}
 	sources, err := in.openSources()
 	if err != nil {
 		return err
@@ -95,6 +107,7 @@ func (in *instance) build(logTo io.Writer) error {
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
 		RowLimit: bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
 		Version:  cfg.Server.Version, Observer: metrics, Log: log,
+		Principals: func(name string) (identity.Principal, bool) { return configured(cfg, name) },
 	})
 	if err := in.listen(eng, metrics, sink); err != nil {
 		return err
@@ -188,7 +201,13 @@ func (in *instance) openSource(p config.Policy) (*rangerclient.Source, error) {
 		FilterCombination: rangerclient.FilterCombination(choice(p.Filters, "all")),
 		ColumnAccess:      rangerclient.ColumnAccess(choice(p.ColumnAccess, "deny")),
 	}
-	if p.Kind == "ranger" {
+	switch p.Kind {
+	case "store":
+		return rangerclient.OpenStore(rangerclient.StoreConfig{
+			Name: p.Name, Store: in.store, PolarisService: p.PolarisService, DataService: p.DataService,
+			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
+		})
+	case "ranger":
 		return rangerclient.OpenREST(rangerclient.RESTConfig{
 			Name: p.Name, URL: p.URL, Username: p.Username, Password: p.Password.Reveal(), AllowHTTP: p.AllowHTTP,
 			CAFile: string(p.CAFile), CertFile: string(p.ClientCert), KeyFile: string(p.ClientKey),
@@ -260,10 +279,7 @@ func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.
 	cfg := in.config
 	users := make([]identity.User, len(cfg.Users))
 	for i, u := range cfg.Users {
-		users[i] = identity.User{
-			Principal:    identity.Principal{Name: u.Name, Groups: u.Groups, Roles: u.Roles, Attributes: u.Attributes, Admin: u.Admin},
-			PasswordHash: u.PasswordHash.Reveal(),
-		}
+		users[i] = identity.User{Principal: principal(u), PasswordHash: u.PasswordHash.Reveal()}
 	}
 	static, err := identity.NewStatic(users)
 	if err != nil {
@@ -293,6 +309,20 @@ func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.
 		in.server.Shutdown(ctx)
 	})
 	return nil
+}
+
+func principal(u config.User) identity.Principal {
+	return identity.Principal{Name: u.Name, Groups: u.Groups, Roles: u.Roles, Attributes: u.Attributes, Admin: u.Admin}
+}
+
+// configured finds what the configuration says of a user.
+func configured(cfg *config.Config, name string) (identity.Principal, bool) {
+	for _, u := range cfg.Users {
+		if u.Name == name {
+			return principal(u), true
+		}
+	}
+	return identity.Principal{}, false
 }
 
 func certificate(cfg *config.Config) (tls.Certificate, error) {

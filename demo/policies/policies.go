@@ -1,6 +1,5 @@
-// Package policies writes the policies of the demo: the bodies of Ranger's
-// downloads, as a folder source reads them, for the sample tables of the
-// namespace "bank".
+// Package policies puts the policies of the demo into a policy server, for the
+// sample tables of the namespace "bank".
 //
 //	admin  everything as it is
 //	alice  (role analyst, by group analytics) customers of the EU, masked
@@ -12,24 +11,22 @@
 //
 // Whoever is in no list sees NULL instead of personal data and no row of a
 // filtered table: each policy ends with an item for everybody. The package must
-// never change a file that is there: what a user of the demo edited stays.
+// never change what a server has already.
 package policies
 
 import (
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"context"
+	"fmt"
 
+	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
-	"sqe/rangerclient/servicedef"
 )
 
-// The names of the two services.
+// The names of the services.
 const (
 	PolarisService = "polaris"
 	HiveService    = "hive"
+	tagService     = "tag"
 )
 
 const (
@@ -37,61 +34,50 @@ const (
 	realm    = "POLARIS"
 )
 
-// Write writes those documents into dir that do not exist there. catalog is the
-// name of the catalog that holds the sample tables.
-func Write(dir, catalog string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	hive, err := hivePolicies()
-	if err != nil {
-		return err
-	}
-	polaris, err := polarisPolicies(catalog)
-	if err != nil {
-		return err
-	}
-	for _, doc := range []struct {
-		name string
-		body any
-	}{
-		{"policies_" + HiveService + ".json", hive},
-		{"policies_" + PolarisService + ".json", polaris},
-		{"tags_" + HiveService + ".json", tags()},
-		{"roles.json", roles()},
-		{"userstore.json", users()},
-	} {
-		if err := create(filepath.Join(dir, doc.name), doc.body); err != nil {
-			return err
+// Seed fills a policy server that is new: services, users, groups, roles, policies
+// and tags. catalog is the name of the catalog that holds the sample tables.
+func Seed(ctx context.Context, server admin.Server, catalog string) error {
+	for _, g := range []string{"analytics", "marketing", "governance"} {
+		if _, err := server.CreateGroup(ctx, &model.Group{Name: g}); err != nil {
+			return fmt.Errorf("group %s: %w", g, err)
 		}
 	}
-	return nil
-}
-
-// create writes a file whole, unless it exists.
-func create(path string, body any) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, u := range users {
+		if _, err := server.CreateUser(ctx, &u); err != nil {
+			return fmt.Errorf("user %s: %w", u.Name, err)
+		}
 	}
-	text, err := json.MarshalIndent(body, "", " ")
-	if err != nil {
-		return err
+	for _, r := range roles {
+		if _, err := server.CreateRole(ctx, &r); err != nil {
+			return fmt.Errorf("role %s: %w", r.Name, err)
+		}
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
+	for _, s := range []*model.Service{
+		{Name: tagService, Type: "tag"},
+		{Name: HiveService, Type: "hive", TagService: tagService},
+		{Name: PolarisService, Type: "polaris", TagService: tagService},
+	} {
+		// The name of a user who may download: the service account of the plugins of
+		// other engines.
+		s.Configs = model.Strings{"policy.download.auth.users": "admin", "tag.download.auth.users": "admin", "userstore.download.auth.users": "admin"}
+		if s.Type == "hive" {
+			// Ranger wants to know these of a hive service; nobody uses them here.
+			for _, k := range []string{"username", "password", "jdbc.driverClassName", "jdbc.url"} {
+				s.Configs[k] = "none"
+			}
+		}
+		if _, err := server.CreateService(ctx, s); err != nil {
+			return fmt.Errorf("service %s: %w", s.Name, err)
+		}
 	}
-	_, err = tmp.Write(append(text, '\n'))
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
+	for _, list := range [][]*model.Policy{hivePolicies(), tagPolicies(), polarisPolicies(catalog)} {
+		for _, p := range list {
+			if _, err := server.CreatePolicy(ctx, p); err != nil {
+				return fmt.Errorf("policy %s: %w", p.Name, err)
+			}
+		}
 	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
+	return server.ImportTags(ctx, tags())
 }
 
 // who is a list of principals of an item.
@@ -114,15 +100,13 @@ func item(w who, accesses ...string) *model.Item {
 
 // service collects the policies of one service.
 type service struct {
-	name, typ string
-	first     int64 // id of the first policy
-	list      []*model.Policy
+	name string
+	list []*model.Policy
 }
 
 func (s *service) add(kind int, name, why string, resources map[string][]string) *model.Policy {
 	p := &model.Policy{
-		ID: s.first + int64(len(s.list)), Version: 1, Service: s.name, ServiceType: s.typ, Name: name, Description: why,
-		PolicyType: kind, PolicyLabels: []string{"demo"}, Resources: map[string]model.Resource{},
+		Service: s.name, Name: name, Description: why, PolicyType: kind, PolicyLabels: []string{"demo"}, Resources: map[string]model.Resource{},
 	}
 	for k, v := range resources {
 		p.Resources[k] = model.Resource{Values: v}
@@ -177,10 +161,8 @@ func (s *service) filtered(table string, filters ...filter) {
 	}
 }
 
-func version(v int64) *int64 { return &v }
-
-func hivePolicies() (*model.ServicePolicies, error) {
-	s := &service{name: HiveService, typ: "hive", first: 1}
+func hivePolicies() []*model.Policy {
+	s := &service{name: HiveService}
 	s.filtered("customers",
 		filter{analyst, "residency_region = 'EU'"},
 		filter{marketer, "consent_marketing = true"})
@@ -197,28 +179,20 @@ func hivePolicies() (*model.ServicePolicies, error) {
 	s.masked("profiles", "contact.phone", mask{marketer, "MASK_SHOW_LAST_4", ""})
 	s.masked("profiles", "contact.address.postcode", mask{marketer, "CUSTOM", "concat(substr({col}, 1, 2), '...')"})
 
-	t := &service{name: "tag", typ: "tag", first: 101}
-	pii := t.add(model.MaskPolicy, "PII", "columns that carry the tag PII, in whichever table", map[string][]string{"tag": {"PII"}})
-	pii.DataMaskPolicyItems = maskItems("hive:", []mask{{trusted, "MASK_NONE", ""}, {marketer, "MASK", ""}})
-	account := t.add(model.MaskPolicy, "ACCOUNT", "numbers of accounts of other people", map[string][]string{"tag": {"ACCOUNT"}})
-	account.DataMaskPolicyItems = maskItems("hive:", []mask{{trusted, "MASK_NONE", ""}, {analyst, "MASK_SHOW_LAST_4", ""}, {public, "MASK_NULL", ""}})
-
-	def, err := servicedef.Definition("hive")
-	if err != nil {
-		return nil, err
-	}
-	tagDef, err := servicedef.Definition("tag")
-	if err != nil {
-		return nil, err
-	}
-	return &model.ServicePolicies{
-		ServiceName: s.name, ServiceID: 1, PolicyVersion: version(1), Policies: s.list, ServiceDef: def, AuditMode: "audit-default",
-		TagPolicies: &model.TagPolicies{ServiceName: t.name, ServiceID: 3, PolicyVersion: version(1), Policies: t.list, ServiceDef: tagDef, AuditMode: "audit-default"},
-	}, nil
+	return s.list
 }
 
-func polarisPolicies(catalog string) (*model.ServicePolicies, error) {
-	s := &service{name: PolarisService, typ: "polaris", first: 201}
+func tagPolicies() []*model.Policy {
+	s := &service{name: tagService}
+	pii := s.add(model.MaskPolicy, "PII", "columns that carry the tag PII, in whichever table", map[string][]string{"tag": {"PII"}})
+	pii.DataMaskPolicyItems = maskItems("hive:", []mask{{trusted, "MASK_NONE", ""}, {marketer, "MASK", ""}})
+	account := s.add(model.MaskPolicy, "ACCOUNT", "numbers of accounts of other people", map[string][]string{"tag": {"ACCOUNT"}})
+	account.DataMaskPolicyItems = maskItems("hive:", []mask{{trusted, "MASK_NONE", ""}, {analyst, "MASK_SHOW_LAST_4", ""}, {public, "MASK_NULL", ""}})
+	return s.list
+}
+
+func polarisPolicies(catalog string) []*model.Policy {
+	s := &service{name: PolarisService}
 	admin, staff := who{users: []string{"admin"}}, who{roles: []string{"staff"}}
 	at := func(levels ...[]string) map[string][]string {
 		out := map[string][]string{"root": {realm}, "catalog": {catalog}}
@@ -243,20 +217,14 @@ func polarisPolicies(catalog string) (*model.ServicePolicies, error) {
 	s.add(model.AccessPolicy, catalog+".bank: read", "", at([]string{database}, []string{"customers", "payments", "profiles", "eu_payments"})).PolicyItems = []*model.Item{
 		item(who{roles: []string{"analyst", "marketer"}}, "table-data-read", "view-properties-read"),
 	}
-	def, err := servicedef.Definition("polaris")
-	if err != nil {
-		return nil, err
-	}
-	return &model.ServicePolicies{
-		ServiceName: s.name, ServiceID: 2, PolicyVersion: version(1), Policies: s.list, ServiceDef: def, AuditMode: "audit-default",
-	}, nil
+	return s.list
 }
 
 // tags puts ACCOUNT on a column of payments by Ranger's tag store; PII is on
 // columns of customers by a property of the Iceberg table.
 func tags() *model.ServiceTags {
 	return &model.ServiceTags{
-		Op: "add_or_update", ServiceName: HiveService, TagVersion: version(1),
+		Op: "add_or_update", ServiceName: HiveService,
 		TagDefinitions: map[string]model.TagDefinition{"1": {ID: 1, Name: "ACCOUNT", Source: "demo"}, "2": {ID: 2, Name: "PII", Source: "demo"}},
 		Tags:           map[string]model.Tag{"1": {ID: 1, Type: "ACCOUNT"}},
 		ServiceResources: []model.ServiceResource{{ID: 1, ResourceElements: map[string]model.Resource{
@@ -266,21 +234,18 @@ func tags() *model.ServiceTags {
 	}
 }
 
-func roles() *model.Roles {
-	of := func(id int64, name, group string) *model.Role {
-		return &model.Role{ID: id, Name: name, Groups: []model.Member{{Name: group}}}
-	}
-	return &model.Roles{ServiceName: HiveService, RoleVersion: version(1), RangerRoles: []*model.Role{
-		of(1, "analyst", "analytics"), of(2, "marketer", "marketing"), of(3, "data_steward", "governance"),
-		{ID: 4, Name: "staff", Description: "members of this role are the three roles above", Roles: []model.Member{{Name: "analyst"}, {Name: "marketer"}, {Name: "data_steward"}}},
-	}}
+// roles: the members of staff are the three roles before it.
+var roles = []model.Role{
+	{Name: "analyst", Groups: []model.Member{{Name: "analytics"}}},
+	{Name: "marketer", Groups: []model.Member{{Name: "marketing"}}},
+	{Name: "data_steward", Groups: []model.Member{{Name: "governance"}}},
+	{Name: "staff", Description: "everybody who works with data", Roles: []model.Member{{Name: "analyst"}, {Name: "marketer"}, {Name: "data_steward"}}},
 }
 
-func users() *model.UserStore {
-	return &model.UserStore{
-		Version:          version(1),
-		UserAttrMapping:  map[string]map[string]string{"admin": {}, "alice": {"region": "EU"}, "bob": {"region": "EU"}, "carol": {"region": "EU"}, "dave": {}},
-		GroupAttrMapping: map[string]map[string]string{"analytics": {}, "marketing": {}, "governance": {}, "public": {}},
-		UserGroupMapping: map[string][]string{"alice": {"analytics"}, "bob": {"marketing"}, "carol": {"governance"}},
-	}
+// users beside admin, whom every server has.
+var users = []model.User{
+	{Name: "alice", Groups: []string{"analytics"}, Attributes: map[string]string{"region": "EU"}},
+	{Name: "bob", Groups: []string{"marketing"}, Attributes: map[string]string{"region": "EU"}},
+	{Name: "carol", Groups: []string{"governance"}, Attributes: map[string]string{"region": "EU"}},
+	{Name: "dave"},
 }

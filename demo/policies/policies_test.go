@@ -1,25 +1,29 @@
 package policies
 
 import (
-	"os"
+	"context"
 	"path/filepath"
 	"testing"
 
 	"sqe/identity"
 	"sqe/plan"
 	"sqe/policy"
+	"sqe/policystore"
 	"sqe/rangerclient"
 )
 
 func open(t *testing.T) policy.State {
 	t.Helper()
-	dir := t.TempDir()
-	for range 2 { // a second time changes nothing
-		if err := Write(dir, "demo"); err != nil {
-			t.Fatal(err)
-		}
+	ctx := context.Background()
+	store, err := policystore.Open(ctx, filepath.Join(t.TempDir(), "policies.db"), policystore.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s, err := rangerclient.OpenFolder(rangerclient.FolderConfig{Name: "folder", Dir: dir, PolarisService: PolarisService, DataService: HiveService})
+	t.Cleanup(func() { _ = store.Close() })
+	if err := Seed(ctx, store, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := rangerclient.OpenStore(rangerclient.StoreConfig{Name: "store", Store: store, PolarisService: PolarisService, DataService: HiveService})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,23 +100,5 @@ func TestPeople(t *testing.T) {
 	}
 	if d := st.Authorize(identity.Principal{Name: "carol"}, policy.Object{Catalog: "demo", Namespace: []string{"bank"}, Name: "branch_access"}, policy.TableDataRead); !d.Allow {
 		t.Error("carol does not see branch_access")
-	}
-}
-
-// TestEditsStay: what a user of the demo changed is not overwritten.
-func TestEditsStay(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "roles.json")
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := Write(dir, "demo"); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := os.ReadFile(path); err != nil || string(b) != "mine" {
-		t.Errorf("%q %v", b, err)
-	}
-	if info, err := os.Stat(filepath.Join(dir, "policies_hive.json")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
 	}
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"sqe/config"
+	"sqe/policystore"
+	"sqe/policystore/rest"
+	"sqe/rangerclient/admin"
+	"sqe/rangerclient/model"
+	"sqe/server"
+)
+
+// openStore opens the embedded policy store, makes the services that sources read
+// and the store lacks, and serves the store to others where the configuration
+// says so.
+func (in *instance) openStore(ctx context.Context) error {
+	cfg := in.config.Store
+	if cfg.Path == "" {
+		return nil
+	}
+	store, err := policystore.Open(ctx, string(cfg.Path), policystore.Options{AdminPassword: cfg.AdminPassword.Reveal(), Log: in.log})
+	if err != nil {
+		return err
+	}
+	in.closing(func() { _ = store.Close() })
+	in.store = store
+	for _, p := range in.config.Policies {
+		if p.Kind != "store" {
+			continue
+		}
+		if err := ensureServices(ctx, store, p); err != nil {
+			return fmt.Errorf("policy store, services of source %s: %w", p.Name, err)
+		}
+	}
+	return in.serveStore(store)
+}
+
+// ensureServices makes the services of a source that a new store lacks: of type
+// hive for rows and values, polaris for objects, with a tag service between them.
+func ensureServices(ctx context.Context, server admin.Server, p config.Policy) error {
+	ensure := func(s *model.Service) error {
+		_, err := server.Service(ctx, s.Name)
+		if admin.KindOf(err) != admin.NotFound {
+			return err
+		}
+		_, err = server.CreateService(ctx, s)
+		return err
+	}
+	if _, err := server.Service(ctx, p.DataService); admin.KindOf(err) == admin.NotFound {
+		tags := p.DataService + "_tag"
+		if err := ensure(&model.Service{Name: tags, Type: "tag"}); err != nil {
+			return err
+		}
+		// Ranger wants to know how to reach a hive service; nobody uses it here.
+		unused := model.Strings{"username": "none", "password": "none", "jdbc.driverClassName": "none", "jdbc.url": "none"}
+		if err := ensure(&model.Service{Name: p.DataService, Type: "hive", TagService: tags, Configs: unused}); err != nil {
+			return err
+		}
+	}
+	if p.PolarisService == "" {
+		return nil
+	}
+	data, err := server.Service(ctx, p.DataService)
+	if err != nil {
+		return err
+	}
+	return ensure(&model.Service{Name: p.PolarisService, Type: "polaris", TagService: data.TagService})
+}
+
+// serveStore lets plugins of other engines and administrators reach the store
+// over REST.
+func (in *instance) serveStore(store *policystore.Store) error {
+	cfg := in.config.Store
+	if cfg.Listen == "" {
+		return nil
+	}
+	var certificate *tls.Certificate
+	if !cfg.PlainHTTP {
+		cert, err := storeCertificate(in.config)
+		if err != nil {
+			return err
+		}
+		certificate = &cert
+	}
+	face, err := rest.Listen(cfg.Listen, certificate, rest.New(store, rest.Options{Log: in.log}))
+	if err != nil {
+		return err
+	}
+	in.storeFace = face
+	in.closing(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = face.Shutdown(ctx)
+	})
+	return nil
+}
+
+func storeCertificate(cfg *config.Config) (tls.Certificate, error) {
+	if cfg.Store.TLSCert == "" {
+		return certificate(cfg)
+	}
+	return server.LoadCertificate(string(cfg.Store.TLSCert), string(cfg.Store.TLSKey))
+}
