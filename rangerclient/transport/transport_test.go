@@ -88,9 +88,11 @@ func TestRequest(t *testing.T) {
 
 func TestNoAnswer(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
-		"in time":   func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://localhost:1/", 302) },
-		"larger":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Repeat([]byte("x"), 2000)) },
+		"in time": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"redirects": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://localhost:1/", http.StatusFound)
+		},
+		"larger": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bytes.Repeat([]byte("x"), 2000)) },
 		"broke off": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "900")
 			_, _ = w.Write([]byte("x"))
