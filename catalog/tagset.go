@@ -325,6 +325,9 @@ func (s *TagSet) Column(name string) (id int, err error) {
 	return id, nil
 }
 
+// Name is the present dotted name of a field, "" for the table itself.
+func (s *TagSet) Name(id int) string { return s.names.present[id] }
+
 // Set adds tags to a field (Column), behind those that it has. A tag that it has
 // stays where it is, becomes its own, and takes the new attributes when there are
 // any.

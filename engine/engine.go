@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -70,6 +71,7 @@ type Engine struct {
 	broken    brokenPolicies
 
 	administrators []policy.Administrator
+	projecting     sync.Mutex // held while tags go to a table and to policy servers
 	principals     func(name string) (identity.Principal, bool)
 }
 

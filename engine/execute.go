@@ -66,6 +66,14 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.showMaskingPolicies(ctx, stmt)
 		case *parse.ShowEffectivePolicy:
 			return st.effectivePolicy(ctx, stmt)
+		case *parse.AlterTags:
+			return st.alterTags(ctx, stmt)
+		case *parse.AlterMaskingPolicy:
+			return st.alterMaskingPolicy(ctx, stmt)
+		case *parse.ReprojectTags:
+			return st.reprojectTags(ctx, stmt)
+		case *parse.ShowTags:
+			return st.showTags(ctx, stmt)
 		}
 		return nil, unsupported(fmt.Sprintf("this statement (%s)", kind))
 	})
