@@ -90,6 +90,9 @@ func (p *Policy) apply(q *Request, m matched, r *result) {
 		return
 	}
 	q.doubt = q.doubt || holds == unknown
+	if p.empty {
+		return // Ranger does not get as far as its items
+	}
 	switch p.Kind {
 	case model.AccessPolicy:
 		p.applyAccess(q, m, holds, r)

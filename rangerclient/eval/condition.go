@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,15 +98,28 @@ type accessedAfter struct {
 	reverse   bool
 }
 
-var dateLayouts = []string{"2006/01/02", "2006/01/02 15:04:05", "2006-01-02T15:04:05.000Z", "2006-01-02T15:04:05Z", "2006-01-02"}
+// The two forms of dates that Ranger reads by itself. What follows a date is not
+// looked at, so a time after the first form counts as midnight.
+var (
+	plainDate = regexp.MustCompile(`^[ \t]*(\d{1,6})/[ \t]*(\d{1,2})/[ \t]*(\d{1,2})`)
+	atlasDate = regexp.MustCompile(`^[ \t]*(\d{1,6})-[ \t]*(\d{1,2})-[ \t]*(\d{1,2})T[ \t]*(\d{1,2}):[ \t]*(\d{1,2}):[ \t]*(\d{1,2})\.[ \t]*(\d{1,3})Z`)
+)
 
 func parseDate(s string) (time.Time, bool) {
-	for _, layout := range dateLayouts {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, true
+	m := plainDate.FindStringSubmatch(s)
+	if m == nil {
+		if m = atlasDate.FindStringSubmatch(s); m == nil {
+			return time.Time{}, false
 		}
 	}
-	return time.Time{}, false
+	var n [7]int
+	for i, digits := range m[1:] {
+		n[i], _ = strconv.Atoi(digits)
+	}
+	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*int(time.Millisecond), time.UTC)
+	// A thirteenth month or a sixtieth minute is none.
+	ok := n[0] > 0 && int(t.Month()) == n[1] && t.Day() == n[2] && n[3] < 24 && n[4] < 60 && n[5] < 60
+	return t, ok
 }
 
 func (c accessedAfter) holds(q *Request) tri {

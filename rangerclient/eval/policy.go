@@ -132,6 +132,7 @@ type Policy struct {
 	allowExcept, denyExcept []*item
 	masks, filters          []*item
 	denyAllElse, hasDeny    bool
+	empty                   bool // has no items
 	conditions              []condition
 	schedules               []*schedule
 	undecided               bool // a schedule that does not parse
@@ -230,6 +231,10 @@ func (c *compiler) policy(p *model.Policy) *Policy {
 		out.filters = c.items(p, p.RowFilterPolicyItems)
 	}
 	out.hasDeny = len(out.deny) > 0 || out.denyAllElse
+	out.empty = !out.denyAllElse
+	for _, list := range [][]*item{out.allow, out.deny, out.allowExcept, out.denyExcept, out.masks, out.filters} {
+		out.empty = out.empty && len(list) == 0
+	}
 	out.evalOrder = c.order(p, out)
 	return out
 }
@@ -351,7 +356,7 @@ func (c *compiler) order(p *model.Policy, out *Policy) int {
 	dynamic := false
 	for _, e := range out.resources[0].elements {
 		score += e.score()
-		dynamic = dynamic || e.dynamic
+		dynamic = dynamic || e.dynamic && !e.any
 	}
 	n -= min(100, score)
 	if dynamic {

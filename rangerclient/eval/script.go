@@ -292,7 +292,13 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 		"hasTagAttr":  func(k string) bool { _, ok := q.tagAttribute(k); return ok },
 		"getUser":     func() string { return q.Subject.User }, "getUserGroups": func() any { return list(groups) }, "getUserRoles": func() any { return list(roles) },
 		"getRequestContextAttribute": context, "getClientIPAddress": clientIP,
-		"getResource": func() string { return strings.Join(resource, "/") }, "isAccessTypeAny": func() bool { return q.Access == "" },
+		"getResource": func() any {
+			if len(q.Tags) == 0 { // Ranger knows it where there are tags
+				return nil
+			}
+			return strings.Join(resource, "/")
+		},
+		"isAccessTypeAny":   func() bool { return q.Access == "" },
 		"getAttributeValue": attributeValue, "getAllTagTypes": func() any { return list(tagNames) },
 		"getCurrentTagType": func() any {
 			if q.tag == nil {

@@ -132,7 +132,7 @@ var scripts = []string{
 	"IS_IN_GROUP('g1')", "IS_IN_ROLE('r1')", "IS_IN_ANY_ROLE", "IS_NOT_IN_ANY_ROLE", "IS_IN_ANY_GROUP", "IS_NOT_IN_ANY_GROUP",
 	"UGNAMES.includes('g2')", "URNAMES.includes('r2')", "GET_UG_NAMES() == 'g1,g2'", "UR_NAMES_CSV == 'r1,r3'", "GET_UG_NAMES('none','|') != 'g1|g2'", "UG_NAMES_Q_CSV == '\\'g1\\''",
 	"GET_UG_ATTR('dept') == 'x'", "GET_UG_ATTR_Q('dept','-','/','<','>') == '<x>/<y>'", "USER_ATTR_NAMES_CSV.indexOf('dept') >= 0", "UG_ATTR_NAMES_CSV == 'dept'", "TAG_NAMES_CSV == 'A,B'",
-	"GET_TAG_ATTR('level') == '3'", "GET_USER_ATTR('none') == ''", "HAS_TAG_ATTR('expiry_date')", "UGA.sVal['dept'] == 'x'", "ctx.getResource().length > 6",
+	"GET_TAG_ATTR('level') == '3'", "GET_USER_ATTR('none') == ''", "HAS_TAG_ATTR('expiry_date')", "UGA.sVal['dept'] == 'x'", "(ctx.getResource() || '').length > 6",
 	"HAS_TAG('A')", "HAS_ANY_TAG", "HAS_NO_TAG", "TAGNAMES.length > 1", "TAGNAMES.includes('B')",
 	"REQ.accessType == 'select'", "REQ.clientIPAddress == '10.0.0.7'", "REQ.user == 'u2'", "REQ.userGroups.length == 0",
 	"true", "false", "ctx.isInGroup('g1')", "ctx.isInRole('r1')", "ctx.getUser() == 'u1'",
