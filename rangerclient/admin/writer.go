@@ -2,14 +2,10 @@ package admin
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,10 +79,6 @@ func (w *Writer) Server() Server { return w.server }
 
 // attempts bounds how often one edit is read and sent again.
 const attempts = 8
-
-// merges bounds how often it is merged. An edit that has overwritten another one
-// must not give up before that is mended.
-const merges = 64
 
 // Edit changes, makes or deletes a policy and labels it with the author of ctx
 // (see Label). It returns the policy as it is stored, nil when there is none.
@@ -263,16 +255,17 @@ func (w *Writer) occupied(ctx context.Context, ours *model.Policy, refusal error
 }
 
 func (w *Writer) update(ctx context.Context, base, ours *model.Policy) (*model.Policy, error) {
-	p := &push{Writer: w, first: base, seen: map[int64]*model.Policy{}, known: base, want: ours, others: base}
+	p := newPush(w, base, ours)
 	err := p.run(ctx)
 	clash := &MergeConflict{}
 	switch kind := KindOf(err); {
 	case err == nil:
-		return w.confirm(ctx, base, p.want, p.known.Version)
+		return p.confirm(ctx)
 	case errors.As(err, &clash):
 		// Somebody's change is overwritten and cannot be had together with this
 		// one: it comes first.
-		back := &push{Writer: w, first: base, seen: p.seen, known: p.known, want: p.others, others: p.others, written: true}
+		back := *p
+		back.want = p.others
 		if err := back.run(ctx); err != nil {
 			return nil, &Lost{ours.Name, fmt.Sprintf("it was changed at the same time by somebody else, and that change could not be put back: compare its versions %d and later", base.Version), err}
 		}
@@ -287,163 +280,8 @@ func (w *Writer) update(ctx context.Context, base, ours *model.Policy) (*model.P
 	return nil, err
 }
 
-// push brings what is wanted onto the server, with everything that others write
-// at the same time.
-type push struct {
-	*Writer
-	first   *model.Policy           // what was read in the beginning
-	seen    map[int64]*model.Policy // later versions, own ones and those that were joined
-	known   *model.Policy           // a version that was on the server, with nothing unaccounted for before it
-	want    *model.Policy           // what is to be, derived from known
-	others  *model.Policy           // what it would be without this edit
-	written bool                    // something was sent and stored
-}
-
-func (p *push) run(ctx context.Context) error {
-	for n := range merges {
-		if n > 2 {
-			if err := p.sleep(ctx); err != nil {
-				return err
-			}
-		}
-		p.want.ID, p.want.GUID, p.want.Version = p.known.ID, p.known.GUID, p.known.Version
-		stored, err := p.put(ctx, p.known, p.want)
-		if KindOf(err) == Conflict && p.written {
-			if err := p.sleep(ctx); err != nil {
-				return err
-			}
-			now, err := p.server.Policy(ctx, p.known.ID)
-			if err != nil {
-				return err
-			}
-			if now.Version > p.known.Version {
-				if err := p.join(ctx, now, now.Version); err != nil {
-					return err
-				}
-				p.known = now
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		before := p.known
-		p.written, p.known = true, clone(p.want)
-		p.known.Version = stored.Version
-		p.seen[stored.Version] = p.known
-		if stored.Version <= before.Version+1 {
-			return nil
-		}
-		theirs, err := p.server.PolicyAt(ctx, stored.ID, stored.Version-1)
-		if err != nil {
-			return err
-		}
-		sent := p.want
-		if err := p.join(ctx, theirs, stored.Version-1); err != nil {
-			return err
-		}
-		if same(p.want, sent) {
-			return nil
-		}
-	}
-	return errors.New("others change it so often that no merge comes to an end")
-}
-
-// join merges a version that somebody else wrote, and those that it was made from,
-// into what is wanted.
-func (p *push) join(ctx context.Context, theirs *model.Policy, version int64) error {
-	if p.seen[version] != nil || version <= p.first.Version {
-		return nil
-	}
-	base, at, err := p.origin(ctx, theirs, version)
-	if err != nil {
-		return err
-	}
-	if err := p.join(ctx, base, at); err != nil {
-		return err
-	}
-	p.seen[version] = theirs
-	others, err := merge(base, theirs, p.others)
-	if err != nil {
-		return fmt.Errorf("two others: %s", err.Error()) // no conflict with this edit
-	}
-	p.others = others
-	merged, err := merge(base, theirs, p.want)
-	if err == nil {
-		p.want = merged
-	}
-	return err
-}
-
-// origin is the version that a version was made from. An SQE says so. Of any
-// other it cannot be known: of the version before it and those that are accounted
-// for, it is taken to be the one from which it differs least.
-func (p *push) origin(ctx context.Context, theirs *model.Policy, version int64) (*model.Policy, int64, error) {
-	if at, ok := stamped(theirs); ok && at < version {
-		base, err := p.at(ctx, at)
-		return base, at, err
-	}
-	before, err := p.at(ctx, version-1)
-	if err != nil {
-		return nil, 0, err
-	}
-	base, at, least := p.first, p.first.Version, distance(p.first, theirs)
-	consider := func(v int64, seen *model.Policy) {
-		if d := distance(seen, theirs); v < version && d < least {
-			base, at, least = seen, v, d
-		}
-	}
-	for _, v := range slices.Sorted(maps.Keys(p.seen)) {
-		consider(v, p.seen[v])
-	}
-	consider(version-1, before)
-	return base, at, nil
-}
-
-// at is the policy as it was at a version.
-func (p *push) at(ctx context.Context, version int64) (*model.Policy, error) {
-	if version == p.first.Version {
-		return p.first, nil
-	}
-	if seen := p.seen[version]; seen != nil {
-		return seen, nil
-	}
-	out, err := p.server.PolicyAt(ctx, p.first.ID, version)
-	if err != nil {
-		return nil, fmt.Errorf("version %d cannot be read: %w", version, err)
-	}
-	return out, nil
-}
-
-// stampOption is the option of a policy that says which version it was made from,
-// and of which content that is true: whoever changes the policy otherwise leaves
-// the option as it is.
-const stampOption = "sqe.made-from"
-
-func digest(p *model.Policy) string {
-	sum := sha256.Sum256([]byte(text(normal(p))))
-	return hex.EncodeToString(sum[:8])
-}
-
-func stamp(p *model.Policy, from int64) {
-	p.Options = maps.Clone(p.Options)
-	if p.Options == nil {
-		p.Options = map[string]any{}
-	}
-	p.Options[stampOption] = strconv.FormatInt(from, 10) + " " + digest(p)
-}
-
-// stamped is the version that a policy was made from, if it says so.
-func stamped(p *model.Policy) (int64, bool) {
-	s, _ := p.Options[stampOption].(string)
-	from, of, _ := strings.Cut(s, " ")
-	v, err := strconv.ParseInt(from, 10, 64)
-	return v, err == nil && of == digest(p)
-}
-
 // put sends a policy once. known is the last version that was seen.
 func (w *Writer) put(ctx context.Context, known, want *model.Policy) (*model.Policy, error) {
-	stamp(want, known.Version)
 	stored, err := w.server.UpdatePolicy(ctx, want)
 	if err == nil || KindOf(err) != "" {
 		return stored, err
@@ -461,50 +299,6 @@ func (w *Writer) put(ctx context.Context, known, want *model.Policy) (*model.Pol
 		e = errors.Join(e, e2)
 	}
 	return nil, &Lost{want.Name, "the server did not answer, and the change is not there now; look again before repeating", errors.Join(err, e)}
-}
-
-// confirm reads back what was stored as a version. Somebody who read an older
-// version may have overwritten it since; another SQE then mends that, so it is
-// given the time. Whether the later change was meant cannot be known, so it is
-// reported and not undone.
-func (w *Writer) confirm(ctx context.Context, base, ours *model.Policy, version int64) (*model.Policy, error) {
-	for n := range attempts {
-		now, err := absent(w.server.Policy(ctx, base.ID))
-		switch {
-		case err != nil:
-			return nil, &Lost{ours.Name, "it was stored, but cannot be read back", err}
-		case now == nil:
-			return nil, &Lost{ours.Name, "it was stored, and deleted by somebody else right after", nil}
-		case now.Version <= version:
-			return now, nil
-		}
-		if holds(base, ours, now) || w.follows(ctx, now, version) {
-			return now, nil
-		}
-		if n == attempts-1 {
-			break
-		}
-		if err := w.sleep(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return nil, &Lost{ours.Name, fmt.Sprintf("it was stored as version %d and changed by somebody else right after; look at it", version), nil}
-}
-
-// follows reports whether a policy was made from a version, or from what was made
-// from it.
-func (w *Writer) follows(ctx context.Context, p *model.Policy, version int64) bool {
-	for range attempts {
-		from, ok := stamped(p)
-		if !ok || from <= version {
-			return ok && from == version
-		}
-		var err error
-		if p, err = w.server.PolicyAt(ctx, p.ID, from); err != nil {
-			return false
-		}
-	}
-	return false
 }
 
 func (w *Writer) delete(ctx context.Context, base *model.Policy) error {

@@ -412,7 +412,7 @@ func TestCallerGone(t *testing.T) {
 
 // TestWriters: several processes add at the same time; nothing is lost.
 func TestWriters(t *testing.T) {
-	for round := range 5 {
+	for round := range 4 {
 		f := lake()
 		base := stored(t, f, masks(mask("MASK", "alice")))
 		f.before = func(string, int64) error { time.Sleep(time.Millisecond); return nil }
@@ -436,5 +436,11 @@ func TestWriters(t *testing.T) {
 		wg.Wait()
 		slices.Sort(want)
 		wantUsers(t, f, base.ID, want...)
+		if t.Failed() {
+			for _, h := range f.history[base.ID] {
+				t.Log(h.Version, h.Options, users(h))
+			}
+			t.FailNow()
+		}
 	}
 }
