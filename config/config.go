@@ -119,7 +119,7 @@ type Masks struct {
 	HashKeyFile Path   `key:"hash-key-file" doc:"File that holds the key instead (the first line)."`
 	ShortValues string `key:"short-values" default:"mask" oneof:"mask keep" doc:"Values of four characters or fewer under Ranger's show-4 masks: mask them whole, or keep them as Hive does."`
 	Rendering   string `key:"rendering" default:"sqe" oneof:"sqe trino spark" doc:"Whose characters Ranger's text masks write: SQE's own, or those of Trino or of Spark with Kyuubi, which treat letters of ASCII only."`
-	UnkeyedHash bool   `key:"unkeyed-hash" doc:"MASK_HASH of text is the digest that Trino (SHA-256) or Spark (MD5) would make, without a key, and NULL for other types. Only with rendering \"trino\" or \"spark\". Weaker: whoever can guess a value can recognise it."`
+	UnkeyedHash bool   `key:"unkeyed-hash" default:"false" doc:"MASK_HASH of text is the digest that Trino (SHA-256) or Spark (MD5) would make, without a key, and NULL for other types. Only with rendering \"trino\" or \"spark\". Weaker: whoever can guess a value can recognise it."`
 }
 
 // User is one of [[users]].

@@ -67,24 +67,37 @@ func serve(t *testing.T, peer *Peer, users []string) *sqetest.Server {
 	return s
 }
 
+func (peer *Peer) differencesFile() string {
+	return filepath.Join("testdata", peer.Name+"-differences.json")
+}
+
+// differences are the listed ones by case.
+func differences(t *testing.T, peer *Peer) map[string]Difference {
+	t.Helper()
+	known := map[string]Difference{}
+	text, err := os.ReadFile(peer.differencesFile())
+	if os.IsNotExist(err) && *update {
+		return known
+	}
+	var list []Difference
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		known[d.Case] = d
+	}
+	return known
+}
+
 func compare(t *testing.T, peer *Peer) {
 	cases, err := peer.Cases()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", peer.Name+"-differences.json")
-	known := map[string]Difference{}
-	if text, err := os.ReadFile(path); err == nil {
-		var list []Difference
-		if err := json.Unmarshal(text, &list); err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range list {
-			known[d.Case] = d
-		}
-	} else if !*update {
-		t.Fatal(err)
-	}
+	known := differences(t, peer)
 	s := serve(t, peer, Users(cases))
 	pools := map[string]*sql.DB{}
 	for _, u := range Users(cases) {
@@ -134,7 +147,7 @@ func compare(t *testing.T, peer *Peer) {
 			b.WriteString(map[bool]string{true: "[\n", false: ",\n"}[i == 0] + strings.TrimSuffix(text.String(), "\n"))
 		}
 		b.WriteString("\n]\n")
-		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(peer.differencesFile(), b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

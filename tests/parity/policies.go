@@ -24,8 +24,9 @@ func groups(names ...string) who { return who{groups: names} }
 type Peer struct {
 	Name string // as in testdata, and the rendering
 	kind string // of its Ranger service
-	// The column as text, in a CUSTOM mask that SQE reads.
+	// The column as text, and the user, in SQL that is read by whoever evaluates it.
 	castText    string
+	currentUser string
 	maskedTypes func(p *Policies)
 }
 
@@ -110,24 +111,53 @@ func (p *Policies) Filter(database, table string, items ...object) {
 	p.add(&p.Data, filterPolicy, p.peer.kind, p.place(database, table, ""), object{"rowFilterPolicyItems": items})
 }
 
-// Read opens tables to somebody at both gates. The peers ask the data service
-// alone, SQE the object gate.
-func (p *Policies) Read(w who, database string, tables ...string) {
-	objects := func(resources object, types ...string) {
+// objects opens tables at the object gate, which SQE alone asks.
+func (p *Policies) objects(w who, database string, tables ...string) {
+	give := func(resources object, types ...string) {
 		resources["root"], resources["catalog"] = values("*"), values(Catalog)
 		p.add(&p.Objects, accessPolicy, "polaris", resources, object{"policyItems": []object{item(w, types, nil)}})
 	}
-	objects(object{}, "catalog-list", "catalog-properties-read", "namespace-list")
-	objects(object{"namespace": values(database)}, "namespace-list", "namespace-properties-read")
-	objects(object{"namespace": values(database), "table": values(tables...)},
+	give(object{}, "catalog-list", "catalog-properties-read", "namespace-list")
+	give(object{"namespace": values(database)}, "namespace-list", "namespace-properties-read")
+	give(object{"namespace": values(database), "table": values(tables...)},
 		"table-list", "table-properties-read", "table-data-read", "view-list", "view-properties-read")
+}
+
+// Read opens tables to somebody at both gates.
+func (p *Policies) Read(w who, database string, tables ...string) {
+	p.objects(w, database, tables...)
 	for _, t := range tables {
-		p.add(&p.Data, accessPolicy, p.peer.kind, p.place(database, t, "*"), object{"policyItems": []object{item(w, []string{"select"}, nil)}})
+		p.columns(w, database, t, "*")
 	}
 }
 
-// Withhold denies columns. The peers were given no right on them; SQE's data gate
-// knows denials only.
+// columns gives columns at the data gate.
+func (p *Policies) columns(w who, database, table string, columns ...string) {
+	give := func(resources object, types ...string) {
+		p.add(&p.Data, accessPolicy, p.peer.kind, resources, object{"policyItems": []object{item(w, types, nil)}})
+	}
+	place := p.place(database, table, "*")
+	place["column"] = values(columns...)
+	if p.peer.kind != "trino" {
+		give(place, "select")
+		return
+	}
+	give(place, "select", "show")
+	if columns[0] == "*" {
+		give(p.place(database, table, ""), "select", "show")
+	}
+	give(object{"catalog": values(Catalog), "schema": values(database)}, "show")
+}
+
+// ReadColumns opens some columns of a table. The peers give a right on these and
+// none on the others; SQE's data gate knows denials only.
+func (p *Policies) ReadColumns(w who, database, table string, columns, others []string) {
+	p.objects(w, database, table)
+	p.columns(w, database, table, columns...)
+	p.Withhold(w, database, table, others...)
+}
+
+// Withhold denies columns.
 func (p *Policies) Withhold(w who, database, table string, columns ...string) {
 	for _, c := range columns {
 		p.add(&p.Data, accessPolicy, p.peer.kind, p.place(database, table, c), object{"denyPolicyItems": []object{item(w, []string{"select"}, nil)}})
@@ -183,7 +213,7 @@ func only(list []maskUser, keep func(maskUser) bool) (items []object) {
 
 // Spark is Spark 3.5.7 with Kyuubi AuthZ 1.12.0.
 var Spark = &Peer{
-	Name: "spark", kind: "hive", castText: "cast({col} as char)",
+	Name: "spark", kind: "hive", castText: "cast({col} as char)", currentUser: "current_user()",
 	maskedTypes: func(p *Policies) {
 		years := []string{"s", "dt", "ts", "tn"}
 		for _, c := range []string{"s", "i", "l", "d", "f", "r", "dt", "ts", "tn", "b", "bin"} {
@@ -204,24 +234,29 @@ var Spark = &Peer{
 }
 
 // Trino is Trino 476 with Ranger's client 2.9.0.
-var Trino = &Peer{
-	Name: "trino", kind: "trino", castText: "cast({col} as char)",
-	maskedTypes: func(p *Policies) {
-		texts := []string{"m_mask", "m_last4", "m_hash", "m_custom"}
-		for _, c := range []string{"s", "i", "l", "d", "f", "r", "dt", "ts", "tn", "b", "bin", "a", "st", "m"} {
-			p.Mask("masks", "c_"+c, c, only(p.peer.maskUsers(), func(maskUser) bool { return true })...)
-			if c == "a" || c == "st" || c == "m" {
-				continue
-			}
-			items := only(p.peer.maskUsers(), func(m maskUser) bool {
-				return m.kind == "MASK_NULL" || m.kind == "MASK_NONE" || (c == "s" && slices.Contains(texts, m.user))
-			})
-			if c == "i" {
-				items = append(items, maskItem(users("m_bad"), "MASK_DATE_SHOW_YEAR", ""))
-			}
-			p.Mask("masks", "types", c, items...)
+var Trino = &Peer{Name: "trino", kind: "trino", castText: "cast({col} as char)", currentUser: "current_user()", maskedTypes: trinoMasks}
+
+// TrinoLive reads the same policies as SQE, so that their texts are such as both
+// read: a cast to text is written differently by the two.
+var TrinoLive = &Peer{Name: "trino", kind: "trino", castText: "{col}", currentUser: "current_user", maskedTypes: trinoMasks}
+
+// trinoMasks are masks on a table for each column: a mask that does not fit fails
+// its whole table there.
+func trinoMasks(p *Policies) {
+	texts := []string{"m_mask", "m_last4", "m_hash", "m_custom"}
+	for _, c := range []string{"s", "i", "l", "d", "f", "r", "dt", "ts", "tn", "b", "bin", "a", "st", "m"} {
+		p.Mask("masks", "c_"+c, c, only(p.peer.maskUsers(), func(maskUser) bool { return true })...)
+		if c == "a" || c == "st" || c == "m" {
+			continue
 		}
-	},
+		items := only(p.peer.maskUsers(), func(m maskUser) bool {
+			return m.kind == "MASK_NULL" || m.kind == "MASK_NONE" || (c == "s" && slices.Contains(texts, m.user))
+		})
+		if c == "i" {
+			items = append(items, maskItem(users("m_bad"), "MASK_DATE_SHOW_YEAR", ""))
+		}
+		p.Mask("masks", "types", c, items...)
+	}
 }
 
 // Policies are the policies of the captured answers.
@@ -260,11 +295,10 @@ func (peer *Peer) Policies() *Policies {
 		"s_badmask", "s_badtype", "s_order", "s_write", "s_deny", "s_filter", "s_first", "s_other", "s_both", "s_group", "s_group2",
 		"s_own", "s_maskfilter", "s_meta", "s_attr")
 	p.Read(readers, "sem", "orders", "people", "allowed", "v_orders", "v_invoker", "target", "copy", "dml", "dmlf", "dmlm", "pub", "part", "grouped")
-	p.Read(users("s_cols", "s_nullcol"), "sem", "orders")
-	p.Withhold(users("s_cols", "s_nullcol"), "sem", "orders", "amount", "ssn", "email", "signed_on")
+	p.ReadColumns(users("s_cols", "s_nullcol"), "sem", "orders", []string{"id", "region"}, []string{"amount", "ssn", "email", "signed_on"})
 	p.Read(users("s_base"), "sem", "orders")
 	p.Withhold(users("s_deny"), "sem", "orders", "ssn")
-	if peer == Spark {
+	if peer.kind == "hive" {
 		p.Read(users("s_view"), "sem", "v_orders")
 		p.Read(users("s_base"), "sem", "v_orders") // a view has no rights of its own there
 	} else {
@@ -272,7 +306,25 @@ func (peer *Peer) Policies() *Policies {
 	}
 	p.orders()
 	p.others()
+	if peer.kind == "trino" {
+		p.trinoRights()
+	}
 	return p
+}
+
+// trinoRights are those without which nobody can do anything in Trino. SQE does
+// not ask for them.
+func (p *Policies) trinoRights() {
+	give := func(w who, resources object, types ...string) {
+		p.add(&p.Data, accessPolicy, p.peer.kind, resources, object{"policyItems": []object{item(w, types, nil)}})
+	}
+	everybody := groups("public")
+	give(everybody, object{"queryid": values("*")}, "execute")
+	give(users("{USER}"), object{"trinouser": values("*")}, "impersonate")
+	give(everybody, object{"catalog": values(Catalog, "system")}, "use", "show")
+	give(everybody, object{"catalog": values("*"), "schema": values("information_schema"), "table": values("*"), "column": values("*")}, "select", "show")
+	// The wildcard that is usual names the metadata tables of the table too.
+	give(users("s_meta"), object{"catalog": values(Catalog), "schema": values("sem"), "table": values("part*"), "column": values("*")}, "select")
 }
 
 func (p *Policies) orders() {
@@ -286,9 +338,9 @@ func (p *Policies) orders() {
 	amount, region := "MASK_HASH", []object{maskItem(users("s_null"), "MASK_NULL", "")}
 	filtered := []string{"s_null", "s_unproj", "s_base", "s_both", "s_write"}
 	rest := []object{}
-	if p.peer == Trino {
+	if p.peer.kind == "trino" {
 		ssn = append(ssn, maskItem(users("s_badtype"), "CUSTOM", "length({col})"),
-			maskItem(users("s_user"), "CUSTOM", "concat(current_user(), ':', {col})"),
+			maskItem(users("s_user"), "CUSTOM", "concat("+p.peer.currentUser+", ':', {col})"),
 			maskItem(users("s_maskfilter"), "CUSTOM", "if(region = 'EU', {col}, NULL)"))
 		amount = "MASK_NULL"
 		region = append(region, maskItem(users("s_maskfilter"), "CUSTOM", "'masked'"))
@@ -304,7 +356,7 @@ func (p *Policies) orders() {
 		filterItem(users("s_same"), "ssn = '111-11-1111'"),
 		filterItem(users(filtered...), "region = 'EU'"),
 		filterItem(users("s_sub", "s_subok"), "region IN (SELECT region FROM lake.sem.allowed)"),
-		filterItem(users("s_user"), "email = concat(substr(current_user(), 1, 0), 'b@x')"),
+		filterItem(users("s_user"), "email = concat(substr("+p.peer.currentUser+", 1, 0), 'b@x')"),
 		filterItem(users("s_two"), "id = 1"), filterItem(users("s_two"), "id = 2"),
 		filterItem(users("s_bad"), "no_such_column = 1"),
 		filterItem(users("s_filter"), "region <> 'EU'"),
@@ -321,7 +373,7 @@ func (p *Policies) others() {
 	}
 	p.Mask("sem", "dml", "ssn", maskItem(users("s_write"), "MASK_SHOW_LAST_4", ""))
 	p.Filter("sem", "dml", filterItem(users("s_write"), "region = 'EU'"))
-	if p.peer != Trino {
+	if p.peer.kind != "trino" {
 		return
 	}
 	p.Mask("sem", "dmlm", "ssn", maskItem(users("s_write"), "MASK_SHOW_LAST_4", ""))
@@ -399,9 +451,10 @@ func groupsOfUsers() map[string][]string {
 
 // tags is the document that says which column has which tag.
 func (p *Policies) tags() object {
-	tags, resources, links := object{}, []object{}, object{}
+	definitions, tags, resources, links := object{}, object{}, []object{}, object{}
 	for tag, columns := range tagged {
 		n := len(tags) + 1
+		definitions[fmt.Sprint(n)] = object{"id": n, "name": tag, "source": "Internal", "attributeDefs": []object{}, "isEnabled": true}
 		tags[fmt.Sprint(n)] = object{"id": n, "type": tag, "owner": 0, "attributes": object{}, "isEnabled": true}
 		for _, c := range columns {
 			id := len(resources) + 1
@@ -410,7 +463,7 @@ func (p *Policies) tags() object {
 		}
 	}
 	return object{
-		"op": "add_or_update", "serviceName": p.peer.kind, "tagVersion": 1, "tags": tags, "serviceResources": resources, "resourceToTagIds": links,
+		"op": "add_or_update", "serviceName": p.peer.kind, "tagVersion": 1, "tagDefinitions": definitions, "tags": tags, "serviceResources": resources, "resourceToTagIds": links,
 	}
 }
 

@@ -1,0 +1,386 @@
+//go:build e2e
+
+package parity
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sqe/policystore"
+	"sqe/policystore/rest"
+	"sqe/tests/sqetest"
+)
+
+// both are SQE and Trino over one catalog, both asking one policy server.
+type both struct {
+	trino  trino
+	ranger ranger
+	pools  map[string]*sql.DB
+}
+
+// policyServer is the embedded store behind its HTTP face, or with SQE_RANGER_URL
+// a Ranger Admin, whose administrator is SQE_RANGER_USER and SQE_RANGER_PASSWORD.
+func policyServer(t *testing.T, dir string) ranger {
+	t.Helper()
+	if url := os.Getenv("SQE_RANGER_URL"); url != "" {
+		return ranger{url, os.Getenv("SQE_RANGER_USER"), os.Getenv("SQE_RANGER_PASSWORD")}
+	}
+	const password = "Adm1n-of-the-comparison"
+	store, err := policystore.Open(context.Background(), filepath.Join(dir, "policies.db"), policystore.Options{AdminPassword: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(rest.New(store, rest.Options{}))
+	t.Cleanup(func() {
+		server.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ranger{server.URL, "admin", password}
+}
+
+var policiesSection = regexp.MustCompile(`(?s)\[\[policies\]\].*?\[masks\]`)
+
+func startBoth(t *testing.T, logins []string) *both {
+	t.Helper()
+	ctx := context.Background()
+	dir := t.TempDir()
+	if err := Build(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+	b := &both{ranger: policyServer(t, dir), pools: map[string]*sql.DB{}}
+	p := TrinoLive.Policies()
+	p.Read(users("s_tag"), "sem", "people")
+	p.TagMask(users("s_tag"), "LATER", "MASK_NULL", "")
+	if err := b.ranger.publish(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mask.key"), []byte("the key of the comparison\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, port, err := sqetest.Config(dir, Catalog, logins, map[string]string{
+		"masks": "rendering = \"trino\"\nshort-values = \"keep\"\nunkeyed-hash = true",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := fmt.Sprintf(`[[policies]]
+name = "server"
+kind = "ranger"
+url = %q
+username = %q
+password = %q
+polaris-service = "polaris"
+data-service = "trino"
+filter-combination = "ranger"
+poll-interval = "1s"
+
+[masks]`, b.ranger.url, pluginUser, pluginPassword)
+	if err := os.WriteFile(config, policiesSection.ReplaceAll(text, []byte(section)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqetest.Serve(config, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range b.pools {
+			_ = p.Close()
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, u := range logins {
+		b.pools[u] = s.Open(u)
+	}
+	b.trino = startTrino(t, t.TempDir(), dir, b.ranger.url, "trino")
+	return b
+}
+
+// ask runs a statement of Trino's dialect on both.
+func (b *both) ask(t *testing.T, c Case) (theirs Case, message string, ours sqetest.Answer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	theirs, message, err := b.trino.ask(ctx, c.User, c.SQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.Case, theirs.Answered = c.Case, c.Answered && theirs.Error == ""
+	theirs.listing()
+	return theirs, message, sqetest.Ask(ctx, b.pools[c.User], TrinoLive.translate(c.SQL))
+}
+
+// TestTrinoLive asks Trino and SQE, which follow the policies of one server, the
+// same statements: Trino answers as the captured Trino did under a Ranger Admin,
+// and SQE as Trino, but for the listed differences. Then policies change.
+func TestTrinoLive(t *testing.T) {
+	cases, err := Trino.Cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := differences(t, Trino)
+	cases = slices.DeleteFunc(cases, func(c Case) bool { return !live(c) })
+	b := startBoth(t, append(Users(cases), "s_tag"))
+	tagged := b.tag(t)
+	equal, listed := 0, map[string]int{}
+	for _, c := range cases {
+		theirs, message, ours := b.ask(t, c)
+		if Expected(theirs) != Expected(c) {
+			t.Errorf("%s %s: %s\nTrino answers %s (%s)\ninstead of %s", c.Case, c.User, c.SQL, Expected(theirs), message, Expected(c))
+			continue
+		}
+		got, d := Outcome(theirs, ours), known[c.Case]
+		switch {
+		case Equal(theirs, ours):
+			equal++
+			if d.Reason != "" {
+				t.Errorf("%s %s: %s\nis listed as different (%s) and is equal", c.Case, c.User, c.SQL, d.Reason)
+			}
+		case d.Reason == "" || d.SQE != got:
+			t.Errorf("%s %s: %s\nTrino: %s\nSQE (%v): %s\nlisted: %q %s", c.Case, c.User, c.SQL, Expected(theirs), ours.Err, got, d.Reason, d.SQE)
+		default:
+			listed[d.Reason]++
+		}
+	}
+	t.Logf("%d statements: %d equal, listed: %v", len(cases), equal, listed)
+	if equal < 250 {
+		t.Errorf("only %d statements are equal: the comparison has lost its cases", equal)
+	}
+	t.Run("a column gets a tag", func(t *testing.T) { b.await(t, tagged) })
+	t.Run("changes", func(t *testing.T) { b.changes(t) })
+}
+
+// probes are asked after every change of the policies.
+var probes = []Case{
+	{User: "s_same", SQL: "SELECT * FROM sem.orders ORDER BY id"},
+	{User: "s_same", SQL: "SELECT id FROM sem.orders WHERE ssn LIKE '%1111' ORDER BY id"},
+	{User: "s_other", SQL: "SELECT * FROM sem.orders ORDER BY id"},
+	{User: "s_other", SQL: "SELECT count(*), min(ssn), max(email) FROM sem.orders"},
+	{User: "s_first", SQL: "SELECT id, ssn FROM sem.orders ORDER BY id"},
+	{User: "s_join", SQL: "SELECT o.id, p.name FROM sem.orders o JOIN sem.people p ON o.ssn = p.ssn ORDER BY 1, 2"},
+	{User: "s_group", SQL: "SELECT * FROM sem.grouped ORDER BY id"},
+	{User: "s_group2", SQL: "SELECT * FROM sem.grouped ORDER BY id"},
+	{User: "dave", SQL: "SELECT cust_id, full_name, national_id FROM bank.customers ORDER BY cust_id"},
+	{User: "dave", SQL: "SELECT count(*) FROM bank.payments"},
+	{User: "erin", SQL: "SELECT cust_id, full_name, branch FROM bank.customers ORDER BY cust_id"},
+	{User: "bob", SQL: "SELECT residency_region, count(*), sum(risk_score), min(national_id) FROM bank.customers GROUP BY residency_region ORDER BY 1"},
+	{User: "raw", SQL: "SELECT * FROM sem.orders ORDER BY id"}, // what nothing may change
+	{User: "nobody", SQL: "SELECT count(*) FROM sem.orders"},
+}
+
+// change is one of the policies and what a user sees afterwards on both sides.
+type change struct {
+	name string
+	make func(ctx context.Context, r ranger) error
+	user string
+	sql  string
+	want string // the rows, or "refused"
+}
+
+// expectation is what both sides must see before a time has passed.
+type expectation struct {
+	probe Case
+	want  string
+	since time.Time
+	limit time.Duration
+}
+
+// tag tags a column. Trino asks for tags once a minute, as the service definition
+// says, so what becomes of it is looked at later.
+func (b *both) tag(t *testing.T) expectation {
+	t.Helper()
+	e := expectation{Case{User: "s_tag", SQL: "SELECT name FROM sem.people WHERE ssn = '111-11-1111'"}, sqetest.Null, time.Now(), 75 * time.Second}
+	theirs, message, ours := b.ask(t, e.probe)
+	if seen(theirs) != "Ann" || answer(theirs, ours) != "Ann" {
+		t.Fatalf("before the tag Trino sees %q (%s), SQE %q", seen(theirs), message, answer(theirs, ours))
+	}
+	err := b.ranger.call(context.Background(), http.MethodPut, "tags/importservicetags", object{
+		"op": "add_or_update", "serviceName": "trino", "tagVersion": 1,
+		"tagDefinitions":   object{"1": object{"id": 1, "name": "LATER", "source": "Internal", "attributeDefs": []object{}, "isEnabled": true}},
+		"tags":             object{"1": object{"id": 1, "type": "LATER", "owner": 0, "attributes": object{}, "isEnabled": true}},
+		"serviceResources": []object{{"id": 1, "serviceName": "trino", "isEnabled": true, "resourceElements": TrinoLive.Policies().place("sem", "people", "name")}},
+		"resourceToTagIds": object{"1": []int{1}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// await asks until both sides have seen what is expected.
+func (b *both) await(t *testing.T, e expectation) {
+	t.Helper()
+	took := map[string]time.Duration{}
+	for {
+		theirs, message, ours := b.ask(t, e.probe)
+		for side, got := range map[string]string{"Trino": seen(theirs), "SQE": answer(theirs, ours)} {
+			if _, done := took[side]; !done && got == e.want {
+				took[side] = time.Since(e.since).Round(time.Millisecond)
+			}
+		}
+		if len(took) == 2 {
+			t.Logf("seen after %v", took)
+			return
+		}
+		if time.Since(e.since) > e.limit {
+			t.Fatalf("%v after the change Trino sees %q (%s), SQE %q (%v), want %q; in time: %v",
+				e.limit, seen(theirs), message, answer(theirs, ours), ours.Err, e.want, took)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (b *both) changes(t *testing.T) {
+	raw := make([]string, 0, 1)
+	for _, c := range steps() {
+		t.Run(c.name, func(t *testing.T) {
+			probe := Case{User: c.user, SQL: c.sql}
+			theirs, _, ours := b.ask(t, probe)
+			if seen(theirs) == c.want || answer(theirs, ours) == c.want {
+				t.Fatalf("both see %q before the change", c.want)
+			}
+			if err := c.make(context.Background(), b.ranger); err != nil {
+				t.Fatal(err)
+			}
+			// Both ask every second; a busy machine gets some more.
+			b.await(t, expectation{probe, c.want, time.Now(), 15 * time.Second})
+			for _, p := range probes {
+				theirs, message, ours := b.ask(t, p)
+				if !Equal(theirs, ours) {
+					t.Errorf("%s: %s\nTrino: %s %s\nSQE (%v): %s", p.User, p.SQL, Expected(theirs), message, ours.Err, Outcome(theirs, ours))
+				}
+				if p.User == "raw" {
+					raw = append(raw, Expected(theirs))
+				}
+			}
+		})
+	}
+	for _, r := range raw {
+		if r != raw[0] || !strings.Contains(r, "111-11-1111") {
+			t.Errorf("the control sees %q", r)
+		}
+	}
+}
+
+// seen is what Trino answered, with the rows on one line.
+func seen(c Case) string {
+	if c.Error != "" {
+		if c.refused() {
+			return "refused"
+		}
+		return c.Error
+	}
+	return strings.Join(strings.Split(Expected(c), "\n")[1:], "; ")
+}
+
+// answer is what SQE answered in the same form.
+func answer(theirs Case, a sqetest.Answer) string {
+	if a.Err != nil {
+		if slices.Contains(refusals, a.Number()) {
+			return "refused"
+		}
+		return a.Err.Error()
+	}
+	return strings.Join(strings.Split(Outcome(theirs, a), "\n")[1:], "; ")
+}
+
+// edit changes the policy of a kind on one resource of the service.
+func edit(kind int, resources string, f func(p object)) func(ctx context.Context, r ranger) error {
+	return func(ctx context.Context, r ranger) error {
+		var policies []object
+		if err := r.call(ctx, http.MethodGet, "public/v2/api/service/trino/policy?pageSize=1000", nil, &policies); err != nil {
+			return err
+		}
+		for _, p := range policies {
+			if int(p["policyType"].(float64)) != kind || resourceText(p) != resources {
+				continue
+			}
+			f(p)
+			return r.call(ctx, http.MethodPut, fmt.Sprintf("public/v2/api/policy/%v", p["id"]), p, nil)
+		}
+		return fmt.Errorf("no policy of kind %d on %s", kind, resources)
+	}
+}
+
+// resourceText is schema.table.column of a policy.
+func resourceText(p object) string {
+	var parts []string
+	resources, _ := p["resources"].(object)
+	for _, level := range []string{"schema", "table", "column"} {
+		if r, ok := resources[level].(object); ok {
+			for _, v := range r["values"].([]any) {
+				parts = append(parts, v.(string))
+			}
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// prepend puts an item before the others, so that it decides.
+func prepend(p object, list string, it object) {
+	have, _ := p[list].([]any)
+	p[list] = append([]any{it}, have...)
+}
+
+func steps() []change {
+	ssn := "SELECT ssn FROM sem.orders WHERE id = 1"
+	ids := "SELECT id FROM sem.orders ORDER BY id"
+	return []change{
+		{
+			"a mask becomes stricter", edit(maskPolicy, "sem.orders.ssn", func(p object) {
+				prepend(p, "dataMaskPolicyItems", maskItem(users("s_same"), "MASK", ""))
+			}), "s_same", ssn, "000-00-0000",
+		},
+		{
+			"a mask goes", edit(maskPolicy, "sem.orders.ssn", func(p object) {
+				prepend(p, "dataMaskPolicyItems", maskItem(users("s_same"), "MASK_NONE", ""))
+			}), "s_same", ssn, "111-11-1111",
+		},
+		{
+			"a row filter changes", edit(filterPolicy, "sem.orders", func(p object) {
+				prepend(p, "rowFilterPolicyItems", filterItem(users("s_other"), "region = 'US'"))
+			}), "s_other", ids, "2",
+		},
+		{
+			"a row filter that nothing meets", edit(filterPolicy, "sem.orders", func(p object) {
+				prepend(p, "rowFilterPolicyItems", filterItem(users("s_other"), "1 = 0"))
+			}), "s_other", ids, "",
+		},
+		{
+			"a role gets a member", func(ctx context.Context, r ranger) error {
+				var role object
+				if err := r.call(ctx, http.MethodGet, "public/v2/api/roles/name/analyst", nil, &role); err != nil {
+					return err
+				}
+				role["users"] = append(role["users"].([]any), object{"name": "dave", "isAdmin": false})
+				return r.call(ctx, http.MethodPut, fmt.Sprintf("public/v2/api/roles/%v", role["id"]), role, nil)
+			}, "dave", "SELECT full_name FROM bank.customers WHERE cust_id = 1", "Sanne de Vries",
+		},
+		{
+			"a policy is switched off", edit(maskPolicy, "sem.people.ssn", func(p object) { p["isEnabled"] = false }),
+			"s_join", "SELECT ssn FROM sem.people WHERE name = 'Ann'", "111-11-1111",
+		},
+		{
+			"a column is denied", edit(accessPolicy, "sem.orders.ssn", func(p object) {
+				prepend(p, "denyPolicyItems", item(users("s_first"), []string{"select"}, nil))
+			}), "s_first", ssn, "refused",
+		},
+	}
+}
