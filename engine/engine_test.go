@@ -62,6 +62,14 @@ type state struct {
 	readers  map[string]bool
 	restrict func(p identity.Principal, t *plan.Table) *policy.Restrictions
 	check    func([]*plan.Table) []string
+	tags     func(t *plan.Table) map[int][]string
+}
+
+func (s state) TableTags(t *plan.Table) map[int][]string {
+	if s.tags == nil {
+		return nil
+	}
+	return s.tags(t)
 }
 
 func (s state) Check(tables []*plan.Table) []string {

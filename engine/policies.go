@@ -79,6 +79,18 @@ func (st *statement) warned(notes []string) *Result {
 	return &Result{Warnings: st.session.vars.WarningCount()}
 }
 
+// policyCheck checks a policy that the statement writes. Sources whose state is too
+// old tell no tags; policies may be written all the same.
+func (st *statement) policyCheck(statement string) *policyCheck {
+	c := &policyCheck{engine: st.engine, statement: statement}
+	states, err := st.policies()
+	if err != nil {
+		c.note("tags of the policy server are not known now: %s", err)
+	}
+	c.states = states
+	return c
+}
+
 // createPolicy is CREATE POLICY.
 func (st *statement) createPolicy(ctx context.Context, x *parse.CreatePolicy) (*Result, error) {
 	all, err := st.administrators()
@@ -91,7 +103,7 @@ func (st *statement) createPolicy(ctx context.Context, x *parse.CreatePolicy) (*
 			return nil, err
 		}
 	}
-	c := &policyCheck{engine: st.engine, statement: "CREATE POLICY"}
+	c := st.policyCheck("CREATE POLICY")
 	if err := c.names(d); err != nil {
 		return nil, err
 	}
@@ -125,7 +137,8 @@ func (st *statement) alterPolicy(ctx context.Context, x *parse.AlterPolicy) (*Re
 	var notes []string
 	err = a.Alter(ctx, st.author(), x.Name, change, func(d policy.Definition) error {
 		// The administrator may try again after somebody else's change.
-		c := &policyCheck{engine: st.engine, statement: "ALTER POLICY", changed: true}
+		c := st.policyCheck("ALTER POLICY")
+		c.changed = true
 		defer func() { notes = c.notes }()
 		if d.Kind == policy.AccessDefinition && len(change.Add)+len(change.Remove) > 0 {
 			return c.fail("'%s' gives access; GRANT and REVOKE change whom it names", x.Name)

@@ -25,6 +25,7 @@ var policyMasks = []string{
 type policyCheck struct {
 	engine    *Engine
 	statement string // "CREATE POLICY"
+	states    []policy.State
 	// changed says that the policy was there before: a column that is gone is no
 	// error.
 	changed bool
@@ -298,15 +299,15 @@ func (c *policyCheck) fits(mask string, f plan.Field) error {
 
 // tagged checks items against every table that carries the tag.
 func (c *policyCheck) tagged(ctx context.Context, d policy.Definition, items []policy.Item) error {
-	tables, err := c.engine.carriers(ctx, d.Tag, c)
+	carriers, err := c.carriers(ctx, d.Tag)
 	if err != nil {
 		return err
 	}
-	if len(tables) == 0 {
+	if len(carriers) == 0 {
 		c.note("no table of the catalogs carries the tag '%s' now; the policy was not checked against one", d.Tag)
 	}
-	for _, t := range tables {
-		fields := taggedFields(t.Fields, t.Tags, d.Tag)
+	for _, carrier := range carriers {
+		t, fields := carrier.table, carrier.fields
 		for n, i := range items {
 			if i.Mask == masks.CustomSQL || d.Kind == policy.FilterDefinition {
 				if err := c.item(ctx, t, fields, i); err != nil {
@@ -324,12 +325,30 @@ func (c *policyCheck) tagged(ctx context.Context, d policy.Definition, items []p
 	return nil
 }
 
-// carriers loads the tables of all catalogs and gives those that carry the tag.
-func (e *Engine) carriers(ctx context.Context, tag string, c *policyCheck) ([]*plan.Table, error) {
-	var out []*plan.Table
-	err := e.eachTable(ctx, func(t *plan.Table) {
-		if hasTag(t.Tags[0], tag) || len(taggedFields(t.Fields, t.Tags, tag)) > 0 {
-			out = append(out, t)
+// carrier is a table that carries a tag itself or on these fields.
+type carrier struct {
+	table  *plan.Table
+	fields []plan.Field
+}
+
+// carriers loads the tables of all catalogs and gives those that carry the tag, by
+// their own properties or by what a policy source says.
+func (c *policyCheck) carriers(ctx context.Context, tag string) ([]carrier, error) {
+	var out []carrier
+	err := c.engine.eachTable(ctx, func(t *plan.Table) {
+		tagged := map[int]bool{}
+		for id, tags := range t.Tags {
+			tagged[id] = slices.ContainsFunc(tags, func(t plan.Tag) bool { return t.Name == tag })
+		}
+		for _, s := range c.states {
+			if tagger, ok := s.(policy.Tagger); ok {
+				for id, tags := range tagger.TableTags(t) {
+					tagged[id] = tagged[id] || slices.Contains(tags, tag)
+				}
+			}
+		}
+		if fields := fieldsOf(t.Fields, tagged); tagged[0] || len(fields) > 0 {
+			out = append(out, carrier{table: t, fields: fields})
 		}
 	}, func(n plan.TableName) {
 		c.note("table '%s' cannot be read now; whether it carries the tag is not known", n)
@@ -367,18 +386,14 @@ func (e *Engine) eachTable(ctx context.Context, f func(*plan.Table), unreadable 
 	return nil
 }
 
-func hasTag(tags []plan.Tag, name string) bool {
-	return slices.ContainsFunc(tags, func(t plan.Tag) bool { return t.Name == name })
-}
-
-// taggedFields are the fields, at any depth, that carry the tag themselves.
-func taggedFields(fields []plan.Field, tags map[int][]plan.Tag, name string) []plan.Field {
+// fieldsOf are the fields, at any depth, with these ids.
+func fieldsOf(fields []plan.Field, ids map[int]bool) []plan.Field {
 	var out []plan.Field
 	for _, f := range fields {
-		if hasTag(tags[f.ID], name) {
+		if ids[f.ID] {
 			out = append(out, f)
 		}
-		out = append(out, taggedFields(f.Children, tags, name)...)
+		out = append(out, fieldsOf(f.Children, ids)...)
 	}
 	return out
 }

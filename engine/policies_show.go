@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -184,7 +185,10 @@ func (st *statement) problems(ctx context.Context, all []listed) ([][]string, er
 	out := make([][]string, len(all))
 	states, err := st.policies()
 	if err != nil {
-		return nil, err
+		for i := range out {
+			out[i] = []string{"not checked: " + err.Error()}
+		}
+		return out, nil
 	}
 	var tables []*plan.Table
 	seen := map[string]bool{}
@@ -210,6 +214,11 @@ func (st *statement) problems(ctx context.Context, all []listed) ([][]string, er
 			return nil, err
 		}
 	}
+	byPrefix := map[string][]int{}
+	for i, s := range all {
+		prefix := fmt.Sprintf("policy %q (id %d) ", s.Name, s.ID)
+		byPrefix[prefix] = append(byPrefix[prefix], i)
+	}
 	for k, state := range states {
 		checker, ok := state.(interface {
 			Check(tables []*plan.Table) []string
@@ -218,14 +227,27 @@ func (st *statement) problems(ctx context.Context, all []listed) ([][]string, er
 			continue
 		}
 		for _, text := range checker.Check(tables) {
-			for i, s := range all {
-				if rest, ok := strings.CutPrefix(text, fmt.Sprintf("policy %q (id %d) ", s.Name, s.ID)); ok && s.source == st.engine.sources[k].Name() {
-					out[i] = append(out[i], rest)
+			about, problem := problemOf(text)
+			for _, i := range byPrefix[about] {
+				if all[i].source == st.engine.sources[k].Name() {
+					out[i] = append(out[i], problem)
 				}
 			}
 		}
 	}
 	return out, nil
+}
+
+// problemOf divides what a source says of a policy, policy "name" (id 1) ..., into
+// whom it is about and what is wrong.
+func problemOf(text string) (about, problem string) {
+	rest, _ := strings.CutPrefix(text, "policy ")
+	name, err := strconv.QuotedPrefix(rest)
+	_, problem, ok := strings.Cut(rest[len(name):], ") ")
+	if err != nil || !ok {
+		return "", text
+	}
+	return strings.TrimSuffix(text, problem), problem
 }
 
 // showMaskingPolicies is SHOW MASKING POLICIES: one row for each item of a mask.

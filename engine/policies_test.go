@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -20,148 +17,6 @@ import (
 	"sqe/plan"
 	"sqe/policy"
 )
-
-// store is an Administrator whose policies the source of a fixture enforces.
-type store struct {
-	mu       sync.Mutex
-	name     string
-	source   *source
-	policies []policy.Stored
-	changes  int
-	authors  []policy.Author
-	err      error
-}
-
-func (s *store) Source() string { return s.name }
-
-// changed publishes the policies.
-func (s *store) changed(by policy.Author) {
-	s.changes++
-	s.authors = append(s.authors, by)
-	all := slices.Clone(s.policies)
-	s.source.set(func(st *state) {
-		st.version = "store " + strconv.Itoa(s.changes)
-		st.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions { return decide(all, p, t) }
-	})
-}
-
-// decide is the data gate over stored policies.
-func decide(all []policy.Stored, p identity.Principal, t *plan.Table) *policy.Restrictions {
-	out := &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}
-	for _, s := range all {
-		i := slices.IndexFunc(s.Items, func(i policy.Item) bool {
-			return slices.ContainsFunc(i.Grantees, func(g policy.Grantee) bool {
-				return g.Kind == policy.UserGrantee && g.Name == p.Name || g.Kind == policy.RoleGrantee && slices.Contains(p.Roles, g.Name) ||
-					g.Kind == policy.GroupGrantee && (g.Name == policy.Public || slices.Contains(p.Groups, g.Name))
-			})
-		})
-		if i < 0 || s.Disabled || s.Tag == "" && s.Table.Key() != t.Name.Key() {
-			continue
-		}
-		item := s.Items[i]
-		origin := policy.Origin{Source: "test", Policy: s.Name, ID: s.ID, Version: s.Version, Tag: s.Tag}
-		if s.Kind == policy.FilterDefinition {
-			out.Filters = append(out.Filters, policy.RowFilter{SQL: item.SQL, Origin: origin})
-			continue
-		}
-		for _, f := range t.Fields {
-			tagged := slices.ContainsFunc(t.Tags[f.ID], func(tag plan.Tag) bool { return tag.Name == s.Tag })
-			if slices.Contains(s.Columns, f.Name) || tagged {
-				out.Columns[f.ID] = policy.ColumnRule{Kind: policy.Mask, Action: item.Mask, SQL: item.SQL, Origin: origin}
-			}
-		}
-	}
-	return out
-}
-
-func (s *store) find(name string) int {
-	return slices.IndexFunc(s.policies, func(p policy.Stored) bool { return p.Name == name })
-}
-
-func (s *store) Create(_ context.Context, by policy.Author, d policy.Definition, replace bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.find(d.Name)
-	switch {
-	case s.err != nil:
-		return s.err
-	case i >= 0 && !replace:
-		return fault.New(fault.BadStatement, "the policy '%s' exists; use CREATE OR REPLACE POLICY", d.Name)
-	case i < 0:
-		i = len(s.policies)
-		s.policies = append(s.policies, policy.Stored{ID: int64(i + 1), Service: "hive"})
-	}
-	s.put(i, by, d)
-	return nil
-}
-
-func (s *store) put(i int, by policy.Author, d policy.Definition) {
-	p := &s.policies[i]
-	p.Definition, p.Version, p.UpdatedBy = d, p.Version+1, by.User
-	p.UpdatedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s.changed(by)
-}
-
-func (s *store) Alter(_ context.Context, by policy.Author, name string, c policy.Change, check func(policy.Definition) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.find(name)
-	if i < 0 {
-		return fault.New(fault.NotFound, "there is no policy '%s'; SHOW POLICIES lists them", name)
-	}
-	d := s.policies[i].Definition
-	d.Items = slices.Clone(d.Items)
-	if c.First {
-		d.Items = append(slices.Clone(c.Add), d.Items...)
-	} else {
-		d.Items = append(d.Items, c.Add...)
-	}
-	for k := range d.Items {
-		d.Items[k].Grantees = slices.DeleteFunc(slices.Clone(d.Items[k].Grantees), func(g policy.Grantee) bool { return slices.Contains(c.Remove, g) })
-	}
-	d.Items = slices.DeleteFunc(d.Items, func(i policy.Item) bool { return len(i.Grantees) == 0 })
-	change(&d.Name, c.Rename)
-	change(&d.Description, c.Description)
-	change(&d.Disabled, c.Disabled)
-	change(&d.Override, c.Override)
-	change(&d.ValidFrom, c.ValidFrom)
-	change(&d.ValidUntil, c.ValidUntil)
-	if err := check(d); err != nil {
-		return err
-	}
-	s.put(i, by, d)
-	return nil
-}
-
-func change[T any](to, v *T) {
-	if v != nil {
-		*to = *v
-	}
-}
-
-func (s *store) Drop(_ context.Context, by policy.Author, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.find(name)
-	if i < 0 {
-		return fault.New(fault.NotFound, "there is no policy '%s'; SHOW POLICIES lists them", name)
-	}
-	s.policies = slices.Delete(s.policies, i, i+1)
-	s.changed(by)
-	return nil
-}
-
-func (s *store) List(context.Context) ([]policy.Stored, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.policies), s.err
-}
-
-func (s *store) Projects() bool { return false }
-
-func (s *store) ProjectTags(context.Context, policy.Author, *plan.Table, map[string][]string, map[string][]string) error {
-	return nil
-}
 
 // openStore is a fixture with an administrator.
 func openStore(t *testing.T) (*fixture, *store) {
@@ -466,6 +321,63 @@ func TestHashNeedsAKey(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := query(admin, fmt.Sprintf(text, "MASK")); err != nil || s.changes != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTagsOfThePolicyServer: a policy on a tag is checked where the policy server
+// puts the tag, too.
+func TestTagsOfThePolicyServer(t *testing.T) {
+	f, s := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	const text = "CREATE OR REPLACE POLICY p ON TAG far ROW FILTER TO USER ann USING (pay_id > 0)"
+	warned := func(want uint16) {
+		t.Helper()
+		res, _, err := admin.Query(context.Background(), text)
+		if err != nil || res.Warnings != want {
+			t.Errorf("%+v, %v", res, err)
+		}
+	}
+	warned(1) // nothing carries the tag
+	f.source.set(func(st *state) {
+		st.tags = func(t *plan.Table) map[int][]string {
+			if t.Name.Name == "payments" {
+				return map[int][]string{0: {"far"}}
+			}
+			return nil
+		}
+	})
+	warned(0)
+	f.source.set(func(st *state) {
+		st.tags = func(*plan.Table) map[int][]string { return map[int][]string{1: {"near", "far"}} }
+	})
+	before := s.changes
+	if _, err := query(admin, text); !fault.Is(err, fault.BadStatement) || !strings.Contains(err.Error(), "pay_id") || s.changes != before {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestStalePolicies: policies that are too old for data can be seen and mended.
+func TestStalePolicies(t *testing.T) {
+	f, s := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	if _, err := query(admin, "CREATE POLICY p ON TABLE customers ROW FILTER TO USER ann USING (true)"); err != nil {
+		t.Fatal(err)
+	}
+	f.source.mu.Lock()
+	f.source.err = fault.New(fault.PolicyStale, "policies are older than 60 s")
+	f.source.mu.Unlock()
+	if _, err := query(f.as(t, identity.Principal{Name: "ann"}), "SELECT 1 FROM customers"); !fault.Is(err, fault.PolicyStale) {
+		t.Errorf("data is read: %v", err)
+	}
+	got, err := query(admin, "SHOW POLICIES")
+	if err != nil || !strings.Contains(got, "|not checked: policies are older than 60 s|") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := query(admin, "SHOW EFFECTIVE POLICY ON customers"); !fault.Is(err, fault.PolicyStale) {
+		t.Errorf("%v", err)
+	}
+	if _, err := query(admin, "ALTER POLICY p DISABLE"); err != nil || !s.policies[0].Disabled {
 		t.Errorf("%v", err)
 	}
 }

@@ -63,13 +63,12 @@ var policyHeads = []string{"create policy", "create or replace policy", "alter p
 
 // note looks at the token that was read last.
 func (l *lexer) note(tok token) {
-	if len(l.head) >= 4 {
-		return
-	}
 	s := l.text[tok.start:tok.end]
 	switch {
 	case tok.kind == punct && s == ";":
 		l.head, l.braces = l.head[:0], false
+		return
+	case len(l.head) >= 4:
 		return
 	case tok.kind != word || len(s) > len("replace"):
 		s = ""
