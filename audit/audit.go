@@ -56,14 +56,23 @@ type Event struct {
 type Table struct {
 	Name     string `json:"name"`     // catalog.namespace.table
 	Snapshot int64  `json:"snapshot"` // 0: the table has none
+	// Columns are those that the statement refers to.
+	Columns []string `json:"columns,omitempty"`
+	// Path are the parts of Name: catalog, levels of the namespace, table.
+	Path []string `json:"-"`
 }
 
 // Action is a policy that acted on a statement.
 type Action struct {
 	Table  string `json:"table"`
 	Column string `json:"column,omitempty"`
-	// What it did: "row-filter", "mask", "withhold", "allow", "exempt", ...
-	What   string        `json:"what"`
+	// What it did: "allow" (it let the principal read the table), "row-filter",
+	// "mask", "fixed", "null", "withheld", "exempt".
+	What string `json:"what"`
+	// Action names the mask.
+	Action string `json:"action,omitempty"`
+	// Unused: the statement does not refer to the column.
+	Unused bool          `json:"unused,omitempty"`
 	Origin policy.Origin `json:"origin"`
 }
 
@@ -73,6 +82,8 @@ type Denial struct {
 	Privilege string          `json:"privilege"`
 	Reason    policy.Reason   `json:"reason"`
 	By        []policy.Origin `json:"by,omitempty"`
+	// Path are the parts of Object.
+	Path []string `json:"-"`
 }
 
 // Of fills in who the event is about.

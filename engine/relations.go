@@ -48,6 +48,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 	if read.Allow {
 		t, err := cat.Table(ctx, full, at, kind)
 		if err == nil {
+			r.st.allowed = append(r.st.allowed, grant{t, read.By})
 			return r.table(ctx, t)
 		}
 		if !fault.Is(err, fault.NotFound) {

@@ -27,10 +27,11 @@ type statement struct {
 	states  []policy.State
 	version string // of all states together
 	// tables holds what the data gate said, by table version and schema.
-	tables map[string]*rewrite.Bound
-	record *rewrite.Record
-	denial []denial
-	salt   []byte
+	tables  map[string]*rewrite.Bound
+	record  *rewrite.Record
+	denial  []denial
+	allowed []grant
+	salt    []byte
 }
 
 // denial is a refusal of the object gate, for the audit log.
@@ -38,6 +39,13 @@ type denial struct {
 	object    policy.Object
 	privilege policy.Privilege
 	decision  policy.Decision
+}
+
+// grant is a table that the object gate let the principal read, and why, for the
+// audit log.
+type grant struct {
+	table *plan.Table
+	by    []policy.Origin
 }
 
 // policies takes the policy state of every source. A source that is too old
