@@ -149,8 +149,6 @@ type recurrence struct {
 type numbers struct {
 	every bool
 	set   map[int]bool
-	lo    int
-	hi    int
 }
 
 func newNumbers(text string, lo, hi int) (*numbers, error) {
@@ -158,7 +156,7 @@ func newNumbers(text string, lo, hi int) (*numbers, error) {
 	if text == "" {
 		return nil, nil
 	}
-	n := &numbers{set: map[int]bool{}, lo: lo, hi: hi}
+	n := &numbers{set: map[int]bool{}}
 	for _, part := range strings.Split(text, ",") {
 		part = strings.TrimSpace(part)
 		if part == "*" {
@@ -183,20 +181,28 @@ func newNumbers(text string, lo, hi int) (*numbers, error) {
 
 func (n *numbers) has(i int) bool { return n.every || n.set[i] }
 
-// atMost returns the largest member that is at most i; borrowed is true when
-// there is none and the largest member of all is returned.
-func (n *numbers) atMost(i int) (v int, borrowed bool) {
-	for v = i; v >= n.lo; v-- {
-		if v <= n.hi && n.has(v) {
-			return v, false
+// atMost finds the largest member that is at most i and, when there is none, the
+// largest that is at most highest, with a borrow from the next higher field. A
+// blank field is whatever is asked for. ok is false when nothing was found in as
+// many steps as the field has numbers.
+func (n *numbers) atMost(i, lo, hi, highest int) (v int, borrow, ok bool) {
+	v = i
+	if n == nil {
+		if v < lo {
+			v = highest
 		}
+		return v, false, true
 	}
-	for v = n.hi; v >= n.lo; v-- {
+	for range hi - lo + 1 {
+		if v < lo {
+			v, borrow = highest, true
+		}
 		if n.has(v) {
-			return v, true
+			return v, borrow, true
 		}
+		v--
 	}
-	return 0, true
+	return 0, false, false
 }
 
 func newRecurrence(m *model.Recurrence) (*recurrence, error) {
@@ -224,63 +230,104 @@ func newRecurrence(m *model.Recurrence) (*recurrence, error) {
 
 // applies finds the latest scheduled instant at or before now and reports whether
 // now is at most the length after it, both ends included. Fields are found one by
-// one with a borrow from the next higher one; a lower field is not raised to its
-// largest member when a higher one moves back (as Ranger does).
+// one with a borrow from the next higher one, as Ranger does
+// (RangerValidityScheduleEvaluator), with what that brings along: lower fields are
+// not raised to their largest members when a higher one moves back, a day that
+// the month lacks runs into the next, and everything is in UTC.
 func (r *recurrence) applies(now time.Time) bool {
 	if r.length <= 0 {
 		return true
 	}
 	now = now.UTC()
-	if r.minute == nil || r.hour == nil || r.month == nil || r.year == nil {
+	minute, borrow, ok := r.minute.atMost(now.Minute(), 0, 59, 59)
+	if !ok {
 		return false
 	}
-	minute, borrow := r.minute.atMost(now.Minute())
 	h := now.Hour()
-	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	day := today
 	if borrow {
-		if h--; h < 0 {
-			h = 23
-			day = day.AddDate(0, 0, -1)
-		}
+		h--
 	}
-	hour, borrow := r.hour.atMost(h)
-	if borrow {
-		day = day.AddDate(0, 0, -1)
+	hour, borrow, ok := r.hour.atMost(h, 0, 23, 23)
+	if !ok {
+		return false
 	}
-	var latest time.Time
-	// Ranger forgets to step back a day in the days of a month, but not over the
-	// first of a month: a span that began the evening before does not reach over
-	// midnight.
-	dayOfMonth := day
-	if day.Before(today) && today.Day() != 1 {
-		dayOfMonth = today
-	}
+	var at time.Time
 	for _, f := range []struct {
-		set *numbers
-		day time.Time
-		of  func(time.Time) int
-	}{
-		{r.dayOfMonth, dayOfMonth, func(t time.Time) int { return t.Day() }},
-		{r.dayOfWeek, day, func(t time.Time) int { return int(t.Weekday()) + 1 }},
-	} {
-		if f.set == nil {
+		days *numbers
+		find func(time.Time, int, int, bool) (time.Time, bool)
+	}{{r.dayOfMonth, r.onDayOfMonth}, {r.dayOfWeek, r.onDayOfWeek}} {
+		if f.days == nil {
 			continue
 		}
-		// The day may move back over the end of a month, so months and years are
-		// looked at with the day. Two leap periods are the longest gap.
-		for d, n := f.day, 0; n < 366*9 && d.Year() >= 2017; d, n = d.AddDate(0, 0, -1), n+1 {
-			if f.set.has(f.of(d)) && r.month.has(int(d.Month())) && r.year.has(d.Year()) {
-				if d.After(latest) {
-					latest = d
-				}
-				break
-			}
+		t, ok := f.find(now, hour, minute, borrow)
+		if ok {
+			t, ok = r.inMonth(t)
+		}
+		if !ok {
+			return false
+		}
+		if at.IsZero() || t.After(at) {
+			at = t
 		}
 	}
-	if latest.IsZero() {
-		return false
+	return !at.IsZero() && !at.After(now) && !now.After(at.Add(r.length))
+}
+
+// daysBefore is the number of days of the month before that of t.
+func daysBefore(t time.Time) int {
+	return time.Date(t.Year(), t.Month(), 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// onDayOfMonth finds the latest day of the month. borrow: it is to be a day before
+// today. Ranger forgets that, except on the first of a month.
+func (r *recurrence) onDayOfMonth(now time.Time, hour, minute int, borrow bool) (time.Time, bool) {
+	day := now
+	if borrow && now.Day() == 1 {
+		day = now.AddDate(0, 0, -1)
 	}
-	at := time.Date(latest.Year(), latest.Month(), latest.Day(), hour, minute, 0, 0, time.UTC)
-	return !at.After(now) && !now.After(at.Add(r.length))
+	for range 24 { // every day of a month comes at least once in two years, bar the 29th of February
+		if d, before, ok := r.dayOfMonth.atMost(day.Day(), 1, 31, daysBefore(day)); ok {
+			month := day.Month()
+			if before {
+				month--
+			}
+			return time.Date(day.Year(), month, d, hour, minute, 0, 0, time.UTC), true
+		}
+		day = time.Date(day.Year(), day.Month()-1, min(day.Day(), daysBefore(day)), 0, 0, 0, 0, time.UTC)
+	}
+	return time.Time{}, false
+}
+
+// onDayOfWeek finds the latest day of the week, 1 being Sunday.
+func (r *recurrence) onDayOfWeek(now time.Time, hour, minute int, borrow bool) (time.Time, bool) {
+	today := int(now.Weekday()) + 1
+	wanted, back := today, 0
+	if borrow {
+		wanted, back = today-1, 1
+	}
+	d, before, ok := r.dayOfWeek.atMost(wanted, 1, 7, 7)
+	if !ok {
+		return time.Time{}, false
+	}
+	switch {
+	case !before:
+		back = today - d
+	case today-d != back:
+		back = 7 + today - d
+	}
+	return time.Date(now.Year(), now.Month(), now.Day()-back, hour, minute, 0, 0, time.UTC), true
+}
+
+// inMonth moves t back to a month and year of the recurrence.
+func (r *recurrence) inMonth(t time.Time) (time.Time, bool) {
+	month, borrow, ok := r.month.atMost(int(t.Month()), 1, 12, 12)
+	if !ok {
+		return t, false
+	}
+	y := t.Year()
+	if borrow {
+		y--
+	}
+	year, _, ok := r.year.atMost(y, 2017, 2100, 2100)
+	return time.Date(year, time.Month(month), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC), ok
 }
