@@ -13,8 +13,9 @@
 // policy, role or zone still names is not deleted (Ranger removes the name from
 // the policies, which changes who may do what); the last administrator stays; a
 // tag document with an unknown op, or with a resource that the service cannot
-// have, is refused; two zones may not match a common resource, wherever the
-// wildcards are. Where it does less: a new service or zone gets no default
+// have, is refused, and so is a policy without any resource; two zones may not
+// match a common resource, wherever the wildcards are; a password of a service's
+// connection is not kept. Where it does less: a new service or zone gets no default
 // policies; services, users and groups cannot be renamed.
 //
 // The package must never decide who may read or change something: its HTTP face

@@ -129,7 +129,7 @@ func (s *Store) DeleteGroup(ctx context.Context, name string) error {
 			return err
 		}
 		if name == publicGroup {
-			return refuse(admin.InUse, name, "Group '%s' can not be deleted as everybody is in it", name)
+			return refuse(admin.InUse, name, "Group '%s' can not be deleted as it is referenced by the server itself", name)
 		}
 		if err := c.unused(reference{kindGroup, name}, "Group"); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -51,13 +50,8 @@ func access(table string, types ...string) *model.Policy {
 // Whenever a writer is killed, the file opens, has everything that was answered,
 // and counts every change once.
 func TestKilledWriter(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "policies.db")
-	s := open(t, path, Options{})
-	seedStore(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
 	for round := range 4 {
+		path := seededFile(t)
 		answered := map[int64]int64{}
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), victimFile+"="+path)
@@ -66,7 +60,6 @@ func TestKilledWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		deadline := time.Duration(40+70*round) * time.Millisecond
 		var killed *time.Timer
 		for lines.Scan() {
 			var id, version int64
@@ -74,7 +67,7 @@ func TestKilledWriter(t *testing.T) {
 				answered[id] = version
 			}
 			if killed == nil {
-				killed = time.AfterFunc(deadline, func() { _ = cmd.Process.Kill() })
+				killed = time.AfterFunc(time.Duration(40+70*round)*time.Millisecond, func() { _ = cmd.Process.Kill() })
 			}
 		}
 		if killed == nil {
@@ -82,46 +75,36 @@ func TestKilledWriter(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		killed.Stop()
-
-		s := open(t, path, Options{})
-		all := get(s.Policies(t.Context(), "hive"))(t)
-		found := map[int64]int64{}
-		changes := int64(0)
-		for _, p := range all {
-			found[p.ID] = p.Version
-			changes += p.Version
-			versions := get(s.PolicyVersions(t.Context(), p.ID))(t)
-			if int64(len(versions)) != p.Version {
-				t.Errorf("policy %d is of version %d and has %d versions", p.ID, p.Version, len(versions))
-			}
-		}
-		for id, version := range answered {
-			if found[id] < version {
-				t.Errorf("version %d of policy %d was answered, and %d is there", version, id, found[id])
-			}
-		}
-		if got := get(s.Service(t.Context(), "hive"))(t).PolicyVersion; got != 1+changes {
-			t.Errorf("the policy version is %d after %d changes", got, changes)
-		}
-		entries := get(s.History(t.Context(), HistoryFilter{What: "policy"}))(t)
-		if int64(len(entries)) != changes {
-			t.Errorf("the history has %d entries of %d changes", len(entries), changes)
-		}
-		// The next writer starts on an empty service.
-		for _, p := range all {
-			if err := s.DeletePolicy(t.Context(), p.ID); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.DeleteService(t.Context(), "hive"); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		path = filepath.Join(t.TempDir(), "policies.db")
-		s = open(t, path, Options{})
-		seedStore(t, s)
-		_ = s.Close()
+		intact(t, open(t, path, Options{}), answered)
 	}
+}
+
+// intact checks a store whose policies of hive were only created and updated.
+func intact(t *testing.T, s *Store, answered map[int64]int64) {
+	t.Helper()
+	found := map[int64]int64{}
+	changes := int64(0)
+	for _, p := range get(s.Policies(t.Context(), "hive"))(t) {
+		found[p.ID] = p.Version
+		changes += p.Version
+		if versions := get(s.PolicyVersions(t.Context(), p.ID))(t); int64(len(versions)) != p.Version {
+			t.Errorf("policy %d is of version %d and has %d versions", p.ID, p.Version, len(versions))
+		}
+	}
+	for id, version := range answered {
+		if found[id] < version {
+			t.Errorf("version %d of policy %d was answered, and %d is there", version, id, found[id])
+		}
+	}
+	if len(answered) == 0 {
+		t.Error("nothing was answered")
+	}
+	if got := get(s.Service(t.Context(), "hive"))(t).PolicyVersion; got != 1+changes {
+		t.Errorf("the policy version is %d after %d changes", got, changes)
+	}
+	if entries := get(s.History(t.Context(), HistoryFilter{What: "policy"}))(t); int64(len(entries)) != changes {
+		t.Errorf("the history has %d entries of %d changes", len(entries), changes)
+	}
+	// It still works.
+	must(t)(s.CreatePolicy(t.Context(), access("afterwards", "select")))
 }

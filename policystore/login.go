@@ -56,7 +56,9 @@ func (s *Store) Login(ctx context.Context, user, password string) (*Account, err
 			return nil, err
 		}
 		if users.Recognizes(user, password) {
-			l.fail(user)
+			if l.fail(user) {
+				s.log.Warn("a user of the policy store is locked out after wrong passwords", "user", user, "seconds", lockTime.Seconds())
+			}
 		}
 		return nil, denied
 	}
@@ -129,7 +131,8 @@ func (l *logins) locked(user string) bool {
 	return false
 }
 
-func (l *logins) fail(user string) {
+// fail counts a wrong password, and reports whether it was one too many.
+func (l *logins) fail(user string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -138,4 +141,5 @@ func (l *logins) fail(user string) {
 		l.failed = map[string][]time.Time{}
 	}
 	l.failed[user] = append(f, now)
+	return len(l.failed[user]) >= wrongPasswords
 }

@@ -31,6 +31,8 @@ func normalize(p *model.Policy, def *definition) {
 	}
 }
 
+// lowerNames leaves names that differ in their letter case alone as they are: the
+// definition then does not know them.
 func lowerNames(r map[string]model.Resource) map[string]model.Resource {
 	if r == nil {
 		return nil
@@ -38,6 +40,9 @@ func lowerNames(r map[string]model.Resource) map[string]model.Resource {
 	lower := make(map[string]model.Resource, len(r))
 	for name, x := range r {
 		lower[strings.ToLower(name)] = x
+	}
+	if len(lower) < len(r) {
+		return r
 	}
 	return lower
 }

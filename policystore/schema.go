@@ -109,7 +109,9 @@ func (s *Store) prepare(ctx context.Context, adminPassword string) error {
 		return newer()
 	}
 	hash := ""
-	if adminPassword != "" {
+	if adminPassword == "" {
+		s.log.Warn("a policy store is made whose user admin has no password and cannot log in")
+	} else {
 		if hash, err = identity.HashPassword(adminPassword); err != nil {
 			return err
 		}

@@ -1,18 +1,21 @@
 package policystore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"sqe/fault"
 	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
+	"sqe/rangerclient/servicedef"
 )
 
 func TestMain(m *testing.M) {
@@ -49,9 +52,31 @@ func fresh(t testing.TB) *Store {
 // requests name.
 func seeded(t testing.TB) *Store {
 	t.Helper()
-	s := fresh(t)
-	seedStore(t, s)
-	return s
+	return open(t, seededFile(t), Options{})
+}
+
+var seed struct {
+	sync.Once
+	file []byte
+}
+
+// seededFile is a copy of the file of such a store, which is made once.
+func seededFile(t testing.TB) string {
+	t.Helper()
+	seed.Do(func() {
+		path := filepath.Join(t.TempDir(), "policies.db")
+		s := open(t, path, Options{AdminPassword: adminPassword})
+		seedStore(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		seed.file = get(os.ReadFile(path))(t)
+	})
+	path := filepath.Join(t.TempDir(), "policies.db")
+	if err := os.WriteFile(path, seed.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func seedStore(t testing.TB, s *Store) {
@@ -145,4 +170,85 @@ func refused(t testing.TB, err error, kind admin.Kind, code int) {
 	}
 }
 
-var _ = bytes.Equal
+func stat(path string) (os.FileMode, error) {
+	i, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return i.Mode().Perm(), nil
+}
+
+// A new store has Ranger's definitions, one administrator and everybody's group.
+func TestFreshStore(t *testing.T) {
+	s := fresh(t)
+	ctx := t.Context()
+	for _, typ := range []string{"hive", "trino", "polaris", "tag"} {
+		want := get(servicedef.JSON(typ))(t)
+		same(t, typ, []byte(get(s.ServiceDef(ctx, typ))(t)), want)
+	}
+	if n := len(get(s.ServiceDefs(ctx))(t)); n != 4 {
+		t.Errorf("%d definitions", n)
+	}
+	u := get(s.User(ctx, "admin"))(t)
+	if len(u.AdminRoles) != 1 || u.AdminRoles[0] != "ROLE_SYS_ADMIN" || u.Password != "" {
+		t.Errorf("admin is %+v", u)
+	}
+	must(t)(s.Group(ctx, "public"))
+	if n := len(get(s.Services(ctx))(t)); n != 0 {
+		t.Errorf("%d services", n)
+	}
+	_, err := s.ServiceDef(ctx, "nosuch")
+	refused(t, err, admin.NotFound, 0)
+}
+
+// A file that is no store is left as it is.
+func TestForeignFile(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is not a database\n", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), text, Options{}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a text was opened: %v", err)
+	}
+	other := filepath.Join(dir, "other.db")
+	s := open(t, other, Options{})
+	if err := s.write(t.Context(), func(c *tx) error { return c.exec(`PRAGMA user_version = 99`) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), other, Options{}); !fault.Is(err, fault.Config) {
+		t.Errorf("a store of a newer version was opened: %v", err)
+	}
+	if err := s.write(t.Context(), func(c *tx) error { return c.exec(`PRAGMA user_version = 0`) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), other, Options{}); !fault.Is(err, fault.Config) {
+		t.Errorf("another program's database was opened: %v", err)
+	}
+}
+
+// Whoever waits for a change is woken by the next one, and only by a change.
+func TestChanged(t *testing.T) {
+	s := seeded(t)
+	woken := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	c := s.Changed()
+	_, err := s.CreatePolicy(as("admin"), access("t", "fly"))
+	refused(t, err, admin.Invalid, 3022)
+	if woken(c) {
+		t.Error("a refused change was announced")
+	}
+	must(t)(s.CreatePolicy(as("admin"), access("t", "select")))
+	if !woken(c) {
+		t.Error("a change was not announced")
+	}
+	if woken(s.Changed()) {
+		t.Error("the next change was announced before it was made")
+	}
+}

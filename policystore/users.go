@@ -214,7 +214,7 @@ func (t *tx) putUser(id int64, u *model.User, hash, action string) (*model.User,
 func (t *tx) administrated() error {
 	some, err := t.exists(`SELECT 1 FROM users WHERE ' ' || admin_roles || ' ' LIKE '% ` + roleSysAdmin + ` %'`)
 	if err == nil && !some {
-		return refuse(admin.InUse, "", "The last user with the role %s can not lose it", roleSysAdmin)
+		return refuse(admin.Invalid, "", "The last user with the role %s can not lose it", roleSysAdmin)
 	}
 	return err
 }
@@ -227,7 +227,7 @@ func (s *Store) DeleteUser(ctx context.Context, name string) error {
 			return err
 		}
 		if slices.Contains(pseudoUsers, name) {
-			return refuse(admin.InUse, name, "User '%s' can not be deleted as it stands for others", name)
+			return refuse(admin.InUse, name, "User '%s' can not be deleted as it is referenced by the server itself", name)
 		}
 		if err := c.unused(reference{kindUser, name}, "User"); err != nil {
 			return err

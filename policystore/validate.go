@@ -41,7 +41,11 @@ func (t *tx) checkPolicy(p, old *model.Policy) (service *serviceRow, zone int64,
 		return nil, 0, err
 	}
 	for _, r := range allResources(p) {
-		checkNames(&f, r, def, p.PolicyType)
+		if len(r) == 0 {
+			f.add(3026, "resource-values", "", missing, "Resource list was empty or contains null. At least one resource must be specified")
+		} else {
+			checkNames(&f, r, def, p.PolicyType)
+		}
 	}
 	for _, r := range allResources(p) {
 		checkValues(&f, r, def)
