@@ -49,6 +49,7 @@ func (l *loader) check(c *Config) {
 		users[u.Name] = true
 	}
 	l.checkMasks(c)
+	l.checkAudit(c)
 }
 
 // checkSource finds what a source of its kind lacks.

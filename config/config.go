@@ -13,16 +13,17 @@ package config
 // name, default, what it is for, and its bounds; docs/configuration.md is
 // generated from them.
 type Config struct {
-	Server   Server    `key:"server" doc:"The MySQL port."`
-	Ops      Ops       `key:"ops" doc:"Metrics and health."`
-	Engine   Engine    `key:"engine" doc:"How statements run."`
-	Catalogs []Catalog `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
-	Policies []Policy  `key:"policies" doc:"Where policies come from. Without one every table is refused."`
-	Store    Store     `key:"policystore" doc:"The embedded policy store: Ranger's policies, roles, users and tags in one SQLite file, for where nobody runs a Ranger. A [[policies]] section of kind \"store\" reads it."`
-	Masks    Masks     `key:"masks" doc:"How masks work."`
-	Users    []User    `key:"users" doc:"Users with passwords."`
-	Audit    Audit     `key:"audit" doc:"The audit log: one JSON object a line for each statement and login. The file is made with mode 0600; to rotate it, rename it and send SIGHUP."`
-	Log      Log       `key:"log" doc:"The log of the server, on standard error."`
+	Server   Server        `key:"server" doc:"The MySQL port."`
+	Ops      Ops           `key:"ops" doc:"Metrics and health."`
+	Engine   Engine        `key:"engine" doc:"How statements run."`
+	Catalogs []Catalog     `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
+	Policies []Policy      `key:"policies" doc:"Where policies come from. Without one every table is refused."`
+	Store    Store         `key:"policystore" doc:"The embedded policy store: Ranger's policies, roles, users and tags in one SQLite file, for where nobody runs a Ranger. A [[policies]] section of kind \"store\" reads it."`
+	Masks    Masks         `key:"masks" doc:"How masks work."`
+	Users    []User        `key:"users" doc:"Users with passwords."`
+	Audit    Audit         `key:"audit" doc:"The audit log: one JSON object a line for each statement and login. The file is made with mode 0600; to rotate it, rename it and send SIGHUP."`
+	Outputs  []AuditOutput `key:"audit-outputs" doc:"Where audit events go beside the audit log, in the form in which Ranger's plugins write them: a file, a Solr (from where a Ranger Admin shows them), or any HTTP server. docs/operations.md says what an event holds. None of them keeps a statement waiting."`
+	Log      Log           `key:"log" doc:"The log of the server, on standard error."`
 
 	// Dir is the folder of the file, absolute.
 	Dir string
@@ -136,6 +137,30 @@ type User struct {
 type Audit struct {
 	File      Path   `key:"file" default:"audit.jsonl" doc:"The file; \"\" turns the audit log off."`
 	OnFailure string `key:"on-failure" default:"refuse" oneof:"refuse log" doc:"When an event cannot be recorded: refuse statements, or log the failure and go on."`
+	Sync      string `key:"sync" default:"interval" oneof:"none interval always" doc:"When events are forced from memory to the disk, should the machine lose power (nothing is lost when the process ends or is killed). none: when the operating system does. interval: every second. always: before the statement ends; statements that end together share one call. It holds for audit-outputs too, which no statement waits for."`
+	Spool     Path   `key:"spool-directory" default:"audit-spool" doc:"Folder in which events wait until an audit output took them, one folder for each."`
+	Agent     string `key:"agent" default:"sqe" doc:"Name of this server's kind in events for Ranger (agent)."`
+	AgentHost string `key:"agent-host" doc:"Name of this server in events for Ranger (agentHost); \"\": the name of the machine."`
+	Cluster   string `key:"cluster" doc:"Name of the cluster in events for Ranger (cluster)."`
+}
+
+// AuditOutput is one of [[audit-outputs]].
+type AuditOutput struct {
+	Name         string   `key:"name" required:"true" doc:"Name in metrics and logs, and of its folder in spool-directory: letters, digits, - and _."`
+	Kind         string   `key:"kind" required:"true" oneof:"file solr http" doc:"file: one event a line. solr: a Solr collection with Ranger's schema. http: an HTTP server that takes events in a POST."`
+	File         Path     `key:"file" doc:"file: the file, made with mode 0600; to rotate it, rename it and send SIGHUP."`
+	URL          string   `key:"url" doc:"solr: address of the collection, such as \"https://solr.example:8983/solr/ranger_audits\". http: address to POST to."`
+	Format       string   `key:"format" default:"array" oneof:"array lines" doc:"http: a batch is one JSON array, or one JSON object a line."`
+	Username     string   `key:"username" doc:"solr, http: user for basic authentication."`
+	Password     Secret   `key:"password" doc:"solr, http: the password of the user."`
+	PasswordFile Path     `key:"password-file" doc:"solr, http: file that holds the password instead (the first line)."`
+	AllowHTTP    bool     `key:"allow-http" default:"false" doc:"solr, http: permit http:// to another machine; events and the password then travel in the clear."`
+	CAFile       Path     `key:"ca-file" doc:"solr, http: certificates (PEM) to trust beside the system's."`
+	ClientCert   Path     `key:"client-cert" doc:"solr, http: certificate (PEM) of this server as a client."`
+	ClientKey    Path     `key:"client-key" doc:"solr, http: key of that certificate."`
+	Timeout      Duration `key:"timeout" default:"30s" min:"100ms" doc:"solr, http: time for one batch."`
+	SpoolLimit   Size     `key:"spool-limit" default:"1GiB" min:"1MiB" doc:"solr, http: most that waits on the disk; about a million events fit into 1GiB."`
+	WhenFull     string   `key:"when-full" default:"drop-oldest" oneof:"drop-oldest refuse" doc:"solr, http: when that is reached: drop the oldest events, which are counted, logged and still in the audit log; or refuse statements until there is room."`
 }
 
 // Log is [log].

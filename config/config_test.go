@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 		Engine:   Engine{MemoryLimit: 1 << 30, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
 		Catalogs: []Catalog{{Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true}},
 		Masks:    Masks{ShortValues: "mask", Rendering: "sqe"},
-		Audit:    Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse"},
+		Audit:    Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},
 		Log:      Log{Level: "info", Format: "text"},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {

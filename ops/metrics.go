@@ -35,7 +35,9 @@ type Sources struct {
 	Policies func() []policy.Status
 	// Running and Queued are the numbers of statements that run and wait.
 	Running, Queued func() int
-	Version         string
+	// Audit is the condition of every audit output.
+	Audit   func() []AuditOutput
+	Version string
 }
 
 // The bounds of what a label may be. Beyond them it is "other".
@@ -86,6 +88,9 @@ func NewMetrics(s Sources) *Metrics {
 	m.registry.MustRegister(info)
 	if s.Policies != nil {
 		m.registry.MustRegister(policies{s.Policies})
+	}
+	if s.Audit != nil {
+		m.registry.MustRegister(auditOutputs{s.Audit})
 	}
 	return m
 }

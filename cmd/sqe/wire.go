@@ -9,9 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"sqe/audit"
@@ -91,7 +89,7 @@ func (in *instance) build(logTo io.Writer) error {
 		return err
 	}
 	in.closing(func() { _ = executor.Close() })
-	sink, err := in.openAudit()
+	sink, err := in.openAudit(sources)
 	if err != nil {
 		return err
 	}
@@ -100,6 +98,7 @@ func (in *instance) build(logTo io.Writer) error {
 		Policies: func() []policy.Status { return statuses(sources) },
 		Running:  func() int { return int(executor.Stats().Running) },
 		Queued:   func() int { return int(executor.Stats().Queued) },
+		Audit:    sink.metrics,
 		Version:  versionText(),
 	})
 	eng = engine.New(engine.Options{
@@ -241,38 +240,6 @@ func openExecutor(cfg *config.Config, roots []string) (*duck.Instance, error) {
 		MemoryLimit: int64(cfg.Engine.MemoryLimit), Threads: cfg.Engine.Threads, TempDir: temp,
 		MaxTempSize: int64(cfg.Engine.TempLimit), Roots: roots, MaxConcurrent: cfg.Engine.MaxConcurrent,
 	})
-}
-
-// openAudit opens the audit log, and again at SIGHUP, after it was rotated.
-func (in *instance) openAudit() (audit.Sink, error) {
-	if in.config.Audit.File == "" {
-		return audit.Discard{}, nil
-	}
-	f, err := audit.NewFile(string(in.config.Audit.File), audit.OnFailure(in.config.Audit.OnFailure), in.log)
-	if err != nil {
-		return nil, err
-	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-hup:
-				if err := f.Reopen(); err != nil {
-					in.log.Error("the audit log cannot be opened again", "error", err)
-				}
-			case <-done:
-				return
-			}
-		}
-	}()
-	in.closing(func() {
-		signal.Stop(hup)
-		close(done)
-		_ = f.Close()
-	})
-	return f, nil
 }
 
 func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.Sink) error {
