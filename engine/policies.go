@@ -230,6 +230,38 @@ func (e *Engine) definedTable(ctx context.Context, n plan.TableName) (*plan.Tabl
 	return nil, fault.New(fault.NotFound, "there is no table '%s'; name it as namespace.table or catalog.namespace.table", n)
 }
 
+// tablesOf loads the tables that a policy server's name means. There a database
+// without a catalog is that database in every catalog, and nothing tells its first
+// level from the name of a catalog.
+func (e *Engine) tablesOf(ctx context.Context, n plan.TableName) ([]*plan.Table, error) {
+	names := []plan.TableName{n}
+	namespace := n.Namespace
+	if n.Catalog != "" {
+		namespace = append([]string{n.Catalog}, n.Namespace...)
+	}
+	for _, cat := range e.catalogs.All() {
+		names = append(names, plan.TableName{Catalog: cat.Name(), Namespace: namespace, Name: n.Name})
+	}
+	var out []*plan.Table
+	for _, name := range names {
+		cat, ok := e.catalogs.Get(name.Catalog)
+		if !ok || len(name.Namespace) == 0 {
+			continue
+		}
+		t, err := cat.Table(ctx, name, plan.AsOf{}, "")
+		switch {
+		case err == nil:
+			out = append(out, t)
+		case !fault.Is(err, fault.NotFound):
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// dotted is the name of a table in a policy, which may have no catalog.
+func dotted(n plan.TableName) string { return strings.TrimPrefix(n.String(), ".") }
+
 // granteeText is a grantee for people.
 func granteeText(g policy.Grantee) string {
 	return strings.ToUpper(string(g.Kind)) + " " + g.Name

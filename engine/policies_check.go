@@ -44,10 +44,15 @@ func (c *policyCheck) note(format string, args ...any) {
 // pattern reports whether a policy server would read a name as a pattern.
 func pattern(name string) bool { return strings.ContainsAny(name, "*?{}") }
 
+// patterns reports whether a name of a definition that was read is a pattern.
+func patterns(d policy.Definition) bool {
+	all := append([]string{d.Tag, d.Table.Name, d.Table.Catalog}, d.Table.Namespace...)
+	return slices.ContainsFunc(append(all, d.Columns...), pattern)
+}
+
 // names refuses names that mean something else to a policy server.
 func (c *policyCheck) names(d policy.Definition) error {
-	all := append([]string{d.Tag, d.Table.Name}, d.Table.Namespace...)
-	if i := slices.IndexFunc(append(all, d.Columns...), pattern); i >= 0 {
+	if patterns(d) {
 		return c.fail("a name of a table, column or tag holds *, ?, { or }, which policy servers read as a pattern")
 	}
 	return nil
@@ -74,28 +79,44 @@ func (c *policyCheck) definition(ctx context.Context, d policy.Definition, items
 	switch {
 	case len(items) == 0:
 		return nil
-	case d.Tag != "":
+	case d.Tag != "" && !pattern(d.Tag):
 		return c.tagged(ctx, d, items)
-	case pattern(d.Table.Name) || pattern(d.Table.Catalog) || slices.ContainsFunc(d.Table.Namespace, pattern) || slices.ContainsFunc(d.Columns, pattern) || d.Table.Name == "":
+	case d.Table.Name == "" || patterns(d):
 		c.note("the policy is on several tables or columns; its texts were not checked against them")
 		return nil
 	}
-	t, err := c.engine.definedTable(ctx, d.Table)
+	tables, err := c.tables(ctx, d.Table)
 	if err != nil {
 		return err
 	}
-	var fields []plan.Field
-	if d.Kind == policy.MaskDefinition {
-		if fields, err = c.columns(t, d.Columns); err != nil {
-			return err
+	for _, t := range tables {
+		var fields []plan.Field
+		if d.Kind == policy.MaskDefinition {
+			if fields, err = c.columns(t, d.Columns); err != nil {
+				return err
+			}
 		}
-	}
-	for n, i := range items {
-		if err := c.item(ctx, t, fields, i); err != nil {
-			return numbered(err, c.statement, n, len(items))
+		for n, i := range items {
+			if err := c.item(ctx, t, fields, i); err != nil {
+				return numbered(err, c.statement, n, len(items))
+			}
 		}
 	}
 	return nil
+}
+
+// tables loads the tables that a policy is on. That a policy which is there names
+// a table which is not, is no error.
+func (c *policyCheck) tables(ctx context.Context, n plan.TableName) ([]*plan.Table, error) {
+	if !c.changed {
+		t, err := c.engine.definedTable(ctx, n)
+		return []*plan.Table{t}, err
+	}
+	tables, err := c.engine.tablesOf(ctx, n)
+	if err == nil && len(tables) == 0 {
+		c.note("there is no table '%s'; the policy was not checked against it", dotted(n))
+	}
+	return tables, err
 }
 
 // numbered says in which item an error is.
@@ -223,6 +244,9 @@ func formerly(t *plan.Table, name string) bool {
 
 // item checks an item against a table.
 func (c *policyCheck) item(ctx context.Context, t *plan.Table, fields []plan.Field, i policy.Item) error {
+	if i.SQL == "" && i.Mask == "" {
+		return nil // a policy server's item without a condition: all rows
+	}
 	if strings.Contains(i.SQL, "${{") {
 		c.note("a text with ${{...}} differs for each principal and was not checked")
 		return nil

@@ -4,10 +4,32 @@ import (
 	"strings"
 	"testing"
 
+	"sqe/catalog"
 	"sqe/engine/parse"
 	"sqe/plan"
 	"sqe/policy"
 )
+
+// empty is a catalog that holds nothing.
+type empty struct {
+	catalog.Catalog
+	name string
+}
+
+func (e empty) Name() string { return e.name }
+
+func catalogsOnly(t *testing.T, names ...string) *Engine {
+	t.Helper()
+	var all []catalog.Catalog
+	for _, n := range names {
+		all = append(all, empty{name: n})
+	}
+	r, err := catalog.NewRegistry(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Engine{catalogs: r}
+}
 
 // TestCreateText: what SQL cannot say is never shown as a statement that says
 // something else.
@@ -21,14 +43,19 @@ func TestCreateText(t *testing.T) {
 		f(&s)
 		return s
 	}
+	e := catalogsOnly(t, "lake", "other")
 	for name, c := range map[string]struct {
 		stored    policy.Stored
 		statement bool
 		text      string
 	}{
-		"plain":   {change(func(*policy.Stored) {}), true, "ON TABLE `lake`.`a.b`.`c`.`t`"},
-		"beyond":  {change(func(s *policy.Stored) { s.Beyond = []string{"conditions", "a\nb"} }), true, "-- SQL has no words for: conditions, a\n-- b\nCREATE"},
-		"pattern": {change(func(s *policy.Stored) { s.Table.Name = "t*" }), false, "cannot write"},
+		"plain":          {change(func(*policy.Stored) {}), true, "ON TABLE `lake`.`a.b`.`c`.`t`"},
+		"beyond":         {change(func(s *policy.Stored) { s.Beyond = []string{"conditions", "a\nb"} }), true, "-- SQL has no words for: conditions, a\n-- b\nCREATE"},
+		"pattern":        {change(func(s *policy.Stored) { s.Table.Name = "t*" }), false, "cannot write"},
+		"no catalog":     {change(func(s *policy.Stored) { s.Table.Catalog = "" }), true, "every catalog\nCREATE POLICY `p` ON TABLE `a.b`.`c`.`t`"},
+		"other catalog":  {change(func(s *policy.Stored) { s.Table.Catalog = "other" }), true, "ON TABLE `other`.`a.b`.`c`.`t`"},
+		"a level":        {change(func(s *policy.Stored) { s.Table.Catalog = "level" }), true, "ON TABLE `level`.`a.b`.`c`.`t`"},
+		"like a catalog": {change(func(s *policy.Stored) { s.Table.Catalog, s.Table.Namespace = "", []string{"other", "c"} }), false, "cannot write"},
 		"pattern in a column": {change(func(s *policy.Stored) {
 			s.Kind, s.Columns, s.Items[0].Mask, s.Items[0].SQL = policy.MaskDefinition, []string{"*"}, "MASK", ""
 		}), false, "cannot write"},
@@ -45,7 +72,7 @@ func TestCreateText(t *testing.T) {
 			s.Kind, s.Items[0].Privileges, s.Resources = policy.AccessDefinition, []string{"select"}, "root=*"
 		}), false, "gives access on lake.a.b.c.t"},
 	} {
-		got := createText(c.stored)
+		got := e.createText(c.stored)
 		stmt, rest, err := parse.Parse(got)
 		if _, ok := stmt.(*parse.CreatePolicy); ok != c.statement || c.statement && (err != nil || rest != "") {
 			t.Errorf("%s: %T, %v, %q from\n%s", name, stmt, err, rest, got)
@@ -117,7 +144,7 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	n := plan.TableName{Catalog: "lake", Namespace: []string{"a", "b"}, Name: "t"}
-	for of, want := range map[string]bool{"lake/a.b/t": true, "LAKE/A.B/T": true, "*/*/*": true, "lake/*/t?": false, "lake/a/t": false, "lake/a.*/?": true} {
+	for of, want := range map[string]bool{"lake/a.b/t": true, "LAKE/A.B/T": true, "/a.b/t": true, "/b/t": false, "a/b/t": true, "b/a/t": false, "/*/t": true, "*/*/*": true, "lake/*/t?": false, "lake/a/t": false, "lake/a.*/?": true} {
 		p := strings.Split(of, "/")
 		if got := covers(plan.TableName{Catalog: p[0], Namespace: strings.Split(p[1], "."), Name: p[2]}, n); got != want {
 			t.Errorf("%s covers: %v", of, got)

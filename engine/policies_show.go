@@ -92,8 +92,8 @@ func objectOf(s policy.Stored) string {
 	switch {
 	case s.Tag != "":
 		return "TAG " + s.Tag
-	case s.Table.Name != "":
-		return s.Table.String()
+	case s.Table.Name != "" && len(s.Beyond) == 0:
+		return dotted(s.Table)
 	}
 	return s.Resources
 }
@@ -135,13 +135,15 @@ func names(items []policy.Item, g policy.Grantee) bool {
 }
 
 // covers reports whether the table of a policy, in which * and ? stand for
-// anything, is or includes a table. Policy servers compare without case.
+// anything, is or includes a table. Policy servers compare without case, and a
+// database without a catalog is in every catalog.
 func covers(of, n plan.TableName) bool {
-	if of.Name == "" {
+	if of.Name == "" || !glob(of.Name, n.Name) {
 		return false
 	}
-	return glob(of.Catalog, n.Catalog) && glob(of.Name, n.Name) &&
-		glob(strings.Join(of.Namespace, "."), strings.Join(n.Namespace, "."))
+	database := strings.TrimPrefix(strings.Join(append([]string{of.Catalog}, of.Namespace...), "."), ".")
+	namespace := strings.Join(n.Namespace, ".")
+	return glob(database, namespace) || glob(database, n.Catalog+"."+namespace)
 }
 
 func glob(pattern, name string) bool {
@@ -202,11 +204,11 @@ func (st *statement) problems(ctx context.Context, all []listed) ([][]string, er
 			continue
 		}
 		seen[s.Table.Key()] = true
-		if cat, ok := st.engine.catalogs.Get(s.Table.Catalog); ok {
-			if t, err := cat.Table(ctx, s.Table, plan.AsOf{}, ""); err == nil {
-				tables = append(tables, t)
-			}
+		found, err := st.engine.tablesOf(ctx, s.Table)
+		if err != nil {
+			return nil, err
 		}
+		tables = append(tables, found...)
 	}
 	if several {
 		tables = nil
@@ -266,7 +268,10 @@ func (st *statement) showMaskingPolicies(ctx context.Context, x *parse.ShowMaski
 		}
 		database := ""
 		if s.Table.Name != "" {
-			database = st.engine.catalogs.Database(s.Table.Catalog, s.Table.Namespace)
+			database = parse.JoinDatabase(s.Table.Namespace...)
+			if s.Table.Catalog != "" {
+				database = st.engine.catalogs.Database(s.Table.Catalog, s.Table.Namespace)
+			}
 		}
 		for _, i := range s.Items {
 			grantees := make([]string, len(i.Grantees))
@@ -290,7 +295,7 @@ func (st *statement) showCreatePolicy(ctx context.Context, x *parse.ShowCreatePo
 	for _, s := range all {
 		if s.Name == x.Name {
 			found = true
-			out.row(s.Name, createText(s.Stored))
+			out.row(s.Name, st.engine.createText(s.Stored))
 		}
 	}
 	if !found {

@@ -307,6 +307,39 @@ func TestShowsWhatProtectsNothing(t *testing.T) {
 	}
 }
 
+// TestPoliciesOfServers: names as a policy server writes them, without a catalog or
+// with patterns, and items that SQL does not write.
+func TestPoliciesOfServers(t *testing.T) {
+	f, s := openStore(t)
+	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+	user := []policy.Grantee{{Kind: policy.UserGrantee, Name: "x"}}
+	filter := func(name string, table plan.TableName, sql string) policy.Stored {
+		return policy.Stored{Definition: policy.Definition{Name: name, Kind: policy.FilterDefinition, Table: table, Disabled: true, Items: []policy.Item{{Grantees: user, SQL: sql}}}}
+	}
+	bank := plan.TableName{Namespace: []string{"bank"}, Name: "customers"}
+	s.policies = []policy.Stored{
+		filter("good", bank, "cust_id > 0"), filter("bad", bank, "nothing > 0"), filter("exemption", bank, ""),
+		filter("pattern", plan.TableName{Namespace: []string{"*"}, Name: "customers"}, "nothing > 0"),
+		filter("gone", plan.TableName{Catalog: "lake", Namespace: []string{"bank"}, Name: "nothing"}, "nothing > 0"),
+	}
+	for name, want := range map[string]string{"good": "", "bad": "Unknown column 'nothing'", "exemption": "", "pattern": "several tables", "gone": "no table 'lake.bank.nothing'"} {
+		res, _, err := admin.Query(context.Background(), "ALTER POLICY "+name+" ENABLE")
+		told := ""
+		if err != nil {
+			told = err.Error()
+		} else if res.Warnings > 0 {
+			told, _ = query(admin, "SHOW WARNINGS")
+		}
+		if !strings.Contains(told, want) || want == "" && told != "" || (err != nil) != (name == "bad") {
+			t.Errorf("%s: %q", name, told)
+		}
+	}
+	got, err := query(admin, "SHOW POLICIES ON TABLE customers")
+	if err != nil || strings.Count(got, "\n") != 3 || strings.Contains(got, "gone") || !strings.Contains(got, "|bank.customers|") {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // TestHashNeedsAKey: a mask that the server cannot make is not written.
 func TestHashNeedsAKey(t *testing.T) {
 	s := &store{name: "test"}

@@ -2,15 +2,17 @@ package engine
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"sqe/engine/parse"
+	"sqe/plan"
 	"sqe/policy"
 )
 
 // createText is the statement that makes a policy again. What SQL has no words
 // for stands in comments; a policy that SQL cannot make is comments alone.
-func createText(s policy.Stored) string {
+func (e *Engine) createText(s policy.Stored) string {
 	var notes []string
 	if len(s.Beyond) > 0 {
 		notes = append(notes, "SQL has no words for: "+strings.Join(s.Beyond, ", "))
@@ -19,7 +21,10 @@ func createText(s policy.Stored) string {
 		return comments(append(notes, "the policy gives access on "+objectOf(s)+"; GRANT and DENY write such policies:", itemsText(s)))
 	}
 	text := createStatement(s.Definition)
-	if !recreates(text, s.Definition) {
+	if s.Table.Name != "" && s.Table.Catalog == "" && len(e.catalogs.All()) > 1 {
+		notes = append(notes, "the policy is on this table in every catalog")
+	}
+	if !e.recreates(text, s.Definition) {
 		return comments(append(notes, "SQL cannot write this policy on "+objectOf(s)+":", text))
 	}
 	if len(notes) == 0 {
@@ -40,7 +45,7 @@ func createStatement(d policy.Definition) string {
 		b.WriteString("TAG " + backquoted(d.Tag))
 	} else {
 		b.WriteString("TABLE ")
-		for _, part := range append([]string{d.Table.Catalog}, d.Table.Namespace...) {
+		for _, part := range levels(d.Table) {
 			b.WriteString(backquoted(part) + ".")
 		}
 		b.WriteString(backquoted(d.Table.Name))
@@ -70,6 +75,14 @@ func createStatement(d policy.Definition) string {
 		b.WriteString("\n  DISABLED")
 	}
 	return b.String()
+}
+
+// levels are the catalog, if one is named, and the namespace of a table.
+func levels(n plan.TableName) []string {
+	if n.Catalog == "" {
+		return n.Namespace
+	}
+	return append([]string{n.Catalog}, n.Namespace...)
 }
 
 func itemStatement(d policy.Definition, i policy.Item, first bool) string {
@@ -110,26 +123,31 @@ func quotedText(s string) string {
 
 // recreates reports whether the statement, read back, is exactly the policy:
 // names may hold patterns and texts anything that was written elsewhere.
-func recreates(text string, d policy.Definition) bool {
+func (e *Engine) recreates(text string, d policy.Definition) bool {
 	stmt, rest, err := parse.Parse(text)
 	x, ok := stmt.(*parse.CreatePolicy)
 	if err != nil || !ok || rest != "" {
 		return false
 	}
+	if patterns(d) {
+		return false
+	}
 	if x.Table != nil {
-		database := parse.JoinDatabase(append([]string{d.Table.Catalog}, d.Table.Namespace...)...)
-		if x.Table.Database != database || x.Table.Name != d.Table.Name {
+		n, _, err := e.catalogs.Resolve(x.Table.Database, x.Table.Name)
+		if err != nil || !means(d.Table, n) {
 			return false
-		}
-		for _, part := range append(append([]string{d.Table.Catalog, d.Table.Name}, d.Table.Namespace...), d.Columns...) {
-			if pattern(part) {
-				return false
-			}
 		}
 	}
 	got := definitionOf(x)
 	got.Table = d.Table
 	return reflect.DeepEqual(plainDefinition(got), plainDefinition(d))
+}
+
+// means reports whether a table in a policy, whose catalog may be missing or be the
+// first level of a namespace, is that one.
+func means(t, n plan.TableName) bool {
+	same := t.Catalog == n.Catalog && slices.Equal(t.Namespace, n.Namespace)
+	return t.Name == n.Name && (same || slices.Equal(levels(t), n.Namespace))
 }
 
 // plainDefinition has one form for what means the same.
