@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"sqe/fault"
 	"sqe/identity"
@@ -180,6 +182,161 @@ func TestFailure(t *testing.T) {
 			t.Errorf("%s: %s", mode, text)
 		}
 	}
+}
+
+// forced counts the calls of Sync, and fails them when told to.
+type forced struct {
+	io.WriteCloser
+	calls *atomic.Int64
+	fail  *atomic.Bool
+}
+
+func (w forced) Sync() error {
+	w.calls.Add(1)
+	if w.fail.Load() {
+		return errors.New("input/output error")
+	}
+	return nil
+}
+
+// TestSync: events are forced to the disk before Record returns, or soon, or not
+// at all, as configured; what cannot be forced counts as not recorded.
+func TestSync(t *testing.T) {
+	for _, mode := range []Sync{SyncNone, SyncInterval, SyncAlways} {
+		var calls atomic.Int64
+		var fail atomic.Bool
+		f, err := NewFile(filepath.Join(t.TempDir(), "audit.jsonl"), Refuse, nil, WithSync(mode))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		f.open = func(p string) (io.WriteCloser, error) {
+			w, err := openAppend(p)
+			return forced{w, &calls, &fail}, err
+		}
+		f.mu.Unlock()
+		if err := f.Reopen(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Record(Event{Kind: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		switch mode {
+		case SyncAlways:
+			if calls.Load() != 1 {
+				t.Errorf("%d calls before Record returned", calls.Load())
+			}
+			fail.Store(true)
+			if err := f.Record(Event{Kind: "two"}); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("an event that cannot be forced was taken: %v", err)
+			}
+			fail.Store(false)
+			if err := errors.Join(f.Ready(), f.Record(Event{Kind: "three"})); err != nil {
+				t.Errorf("after the failure: %v", err)
+			}
+		case SyncInterval:
+			for end := time.Now().Add(20 * time.Second); calls.Load() == 0 && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if calls.Load() == 0 {
+				t.Error("never forced")
+			}
+		}
+		before := calls.Load()
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if closing := calls.Load() - before; mode == SyncNone && calls.Load() != 0 || mode != SyncNone && closing < 1 {
+			t.Errorf("%s: %d calls, %d at Close", mode, calls.Load(), closing)
+		}
+	}
+}
+
+// TestSyncTogether: events that wait at the same time share a call, and each
+// returns after a call that began when it was written.
+func TestSyncTogether(t *testing.T) {
+	var calls atomic.Int64
+	var fail atomic.Bool
+	f, err := NewFile(filepath.Join(t.TempDir(), "audit.jsonl"), Refuse, nil, WithSync(SyncAlways))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.open = func(p string) (io.WriteCloser, error) {
+		w, err := openAppend(p)
+		return slow{forced{w, &calls, &fail}}, err
+	}
+	if err := f.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if err := f.Record(Event{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	f.mu.Lock()
+	synced, seq := f.synced, f.seq
+	f.mu.Unlock()
+	if synced != seq || seq != 50 || calls.Load() > 40 {
+		t.Errorf("%d of %d events forced, with %d calls", synced, seq, calls.Load())
+	}
+	f.Close()
+}
+
+// slow takes its time to force.
+type slow struct{ forced }
+
+func (w slow) Sync() error {
+	time.Sleep(5 * time.Millisecond)
+	return w.forced.Sync()
+}
+
+// full is a sink that refuses.
+type full struct{ Discard }
+
+func (full) Ready() error       { return fault.New(fault.Unavailable, "full") }
+func (full) Record(Event) error { return fault.New(fault.Unavailable, "full") }
+
+// TestAlso: a sink beside the file gets the events with their numbers, also those
+// that the file lost, and what it refuses is refused.
+func TestAlso(t *testing.T) {
+	var seen recorder
+	f, err := NewFile(filepath.Join(t.TempDir(), "audit.jsonl"), Refuse, nil, Also(&seen))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Ready(), f.Record(Event{Kind: "a"})); err != nil {
+		t.Error(err)
+	}
+	f.Close()
+	if err := f.Record(Event{Kind: "b"}); !fault.Is(err, fault.Unavailable) {
+		t.Error(err)
+	}
+	if len(seen.events) != 2 || seen.events[0].Run == "" || seen.events[0].Seq != 1 || seen.events[1].Seq != 2 || seen.events[1].Time.IsZero() {
+		t.Errorf("%+v", seen.events)
+	}
+	f, err = NewFile(filepath.Join(t.TempDir(), "audit.jsonl"), Log, nil, Also(full{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Ready() == nil || f.Record(Event{}) == nil {
+		t.Error("what the other sink refuses was taken")
+	}
+}
+
+// recorder keeps events.
+type recorder struct {
+	Discard
+	events []Event
+}
+
+func (r *recorder) Record(e Event) error {
+	r.events = append(r.events, e)
+	return nil
 }
 
 // TestUnopenable: a log that cannot be opened is a mistake in the configuration,
