@@ -29,11 +29,12 @@ type both struct {
 }
 
 // policyServer is the embedded store behind its HTTP face, or with SQE_RANGER_URL
-// a Ranger Admin, whose administrator is SQE_RANGER_USER and SQE_RANGER_PASSWORD.
+// and SQE_RANGER_ADMIN (user:password) a Ranger Admin.
 func policyServer(t *testing.T, dir string) ranger {
 	t.Helper()
 	if url := os.Getenv("SQE_RANGER_URL"); url != "" {
-		return ranger{url, os.Getenv("SQE_RANGER_USER"), os.Getenv("SQE_RANGER_PASSWORD")}
+		user, password, _ := strings.Cut(os.Getenv("SQE_RANGER_ADMIN"), ":")
+		return ranger{strings.TrimRight(url, "/"), user, password}
 	}
 	const password = "Adm1n-of-the-comparison"
 	store, err := policystore.Open(context.Background(), filepath.Join(dir, "policies.db"), policystore.Options{AdminPassword: password})
@@ -63,6 +64,15 @@ func startBoth(t *testing.T, logins []string) *both {
 	p := TrinoLive.Policies()
 	p.Read(users("s_tag"), "sem", "people")
 	p.TagMask(users("s_tag"), "LATER", "MASK_NULL", "")
+	// Left over from a run that was cut off.
+	if err := b.ranger.remove(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.ranger.remove(ctx, p); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := b.ranger.publish(ctx, p); err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +95,12 @@ kind = "ranger"
 url = %q
 username = %q
 password = %q
-polaris-service = "polaris"
-data-service = "trino"
+polaris-service = %q
+data-service = %q
 filter-combination = "ranger"
 poll-interval = "1s"
 
-[masks]`, b.ranger.url, pluginUser, pluginPassword)
+[masks]`, b.ranger.url, pluginUser, pluginPassword, prefix+"polaris", prefix+"trino")
 	if err := os.WriteFile(config, policiesSection.ReplaceAll(text, []byte(section)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +119,7 @@ poll-interval = "1s"
 	for _, u := range logins {
 		b.pools[u] = s.Open(u)
 	}
-	b.trino = startTrino(t, t.TempDir(), dir, b.ranger.url, "trino")
+	b.trino = startTrino(t, t.TempDir(), dir, b.ranger.url, prefix+"trino")
 	return b
 }
 
@@ -212,10 +222,10 @@ func (b *both) tag(t *testing.T) expectation {
 		t.Fatalf("before the tag Trino sees %q (%s), SQE %q", seen(theirs), message, answer(theirs, ours))
 	}
 	err := b.ranger.call(context.Background(), http.MethodPut, "tags/importservicetags", object{
-		"op": "add_or_update", "serviceName": "trino", "tagVersion": 1,
+		"op": "add_or_update", "serviceName": prefix + "trino", "tagVersion": 1,
 		"tagDefinitions":   object{"1": object{"id": 1, "name": "LATER", "source": "Internal", "attributeDefs": []object{}, "isEnabled": true}},
 		"tags":             object{"1": object{"id": 1, "type": "LATER", "owner": 0, "attributes": object{}, "isEnabled": true}},
-		"serviceResources": []object{{"id": 1, "serviceName": "trino", "isEnabled": true, "resourceElements": TrinoLive.Policies().place("sem", "people", "name")}},
+		"serviceResources": []object{{"id": 1, "serviceName": prefix + "trino", "isEnabled": true, "resourceElements": TrinoLive.Policies().place("sem", "people", "name")}},
 		"resourceToTagIds": object{"1": []int{1}},
 	}, nil)
 	if err != nil {
@@ -305,7 +315,7 @@ func answer(theirs Case, a sqetest.Answer) string {
 func edit(kind int, resources string, f func(p object)) func(ctx context.Context, r ranger) error {
 	return func(ctx context.Context, r ranger) error {
 		var policies []object
-		if err := r.call(ctx, http.MethodGet, "public/v2/api/service/trino/policy?pageSize=1000", nil, &policies); err != nil {
+		if err := r.call(ctx, http.MethodGet, "public/v2/api/service/"+prefix+"trino/policy?pageSize=1000", nil, &policies); err != nil {
 			return err
 		}
 		for _, p := range policies {

@@ -409,7 +409,7 @@ func (p *Policies) Write(dir string) error {
 			"tagPolicies": object{"serviceName": p.peer.kind + "_tag", "serviceId": 4, "policyVersion": 1, "policies": p.Tags, "serviceDef": tag},
 		},
 		"policies_polaris":    {"serviceName": "polaris", "serviceId": 3, "policyVersion": 1, "policies": p.Objects, "serviceDef": definitions["polaris"]},
-		"tags_" + p.peer.kind: p.tags(),
+		"tags_" + p.peer.kind: p.tags(p.peer.kind),
 		"roles":               {"roleVersion": 1, "rangerRoles": rangerRoles()},
 		"userstore": {
 			"userStoreVersion": 1, "userGroupMapping": groupsOfUsers(), "userAttrMapping": object{"s_attr": object{"region": "US"}},
@@ -449,8 +449,8 @@ func groupsOfUsers() map[string][]string {
 	return out
 }
 
-// tags is the document that says which column has which tag.
-func (p *Policies) tags() object {
+// tags is the document that says which column of a service has which tag.
+func (p *Policies) tags(service string) object {
 	definitions, tags, resources, links := object{}, object{}, []object{}, object{}
 	for tag, columns := range tagged {
 		n := len(tags) + 1
@@ -458,12 +458,12 @@ func (p *Policies) tags() object {
 		tags[fmt.Sprint(n)] = object{"id": n, "type": tag, "owner": 0, "attributes": object{}, "isEnabled": true}
 		for _, c := range columns {
 			id := len(resources) + 1
-			resources = append(resources, object{"id": id, "serviceName": p.peer.kind, "isEnabled": true, "resourceElements": p.place("bank", c[0], c[1])})
+			resources = append(resources, object{"id": id, "serviceName": service, "isEnabled": true, "resourceElements": p.place("bank", c[0], c[1])})
 			links[fmt.Sprint(id)] = []int{n}
 		}
 	}
 	return object{
-		"op": "add_or_update", "serviceName": p.peer.kind, "tagVersion": 1, "tagDefinitions": definitions, "tags": tags, "serviceResources": resources, "resourceToTagIds": links,
+		"op": "add_or_update", "serviceName": service, "tagVersion": 1, "tagDefinitions": definitions, "tags": tags, "serviceResources": resources, "resourceToTagIds": links,
 	}
 }
 

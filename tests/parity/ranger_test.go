@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,7 +57,7 @@ func (r ranger) call(ctx context.Context, method, path string, in, out any) erro
 		return err
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: HTTP %d: %.500s", method, path, resp.StatusCode, text)
+		return &statusError{resp.StatusCode, fmt.Sprintf("%s %s: HTTP %d: %.500s", method, path, resp.StatusCode, text)}
 	}
 	if out == nil || len(text) == 0 {
 		return nil
@@ -128,6 +129,57 @@ func (p *Policies) principals() (names []string) {
 	return names
 }
 
+// prefix is before the names of services, so that those of a Ranger Admin that is
+// used for other things stay alone.
+const prefix = "sqe_parity_"
+
+// statusError is an answer that is no success.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// remove deletes what publish makes. What is not there is passed over.
+func (r ranger) remove(ctx context.Context, p *Policies) error {
+	var failed error
+	try := func(method, path string, out any) bool {
+		err := r.call(ctx, method, path, nil, out)
+		var status *statusError
+		if errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusBadRequest) {
+			return false
+		}
+		failed = errors.Join(failed, err)
+		return err == nil
+	}
+	for _, s := range []string{p.peer.kind, p.peer.kind + "_tag", "polaris"} {
+		if try(http.MethodGet, "public/v2/api/service/name/"+prefix+s, nil) {
+			try(http.MethodDelete, "public/v2/api/service/name/"+prefix+s, nil)
+		}
+	}
+	for role := range roleMembers {
+		if try(http.MethodGet, "public/v2/api/roles/name/"+role, nil) {
+			try(http.MethodDelete, "public/v2/api/roles/name/"+role, nil)
+		}
+	}
+	byID := func(find, remove string) {
+		var found struct {
+			ID json.Number `json:"id"`
+		}
+		if try(http.MethodGet, find, &found) && found.ID != "" {
+			try(http.MethodDelete, remove+found.ID.String()+"?forceDelete=true", nil)
+		}
+	}
+	for _, u := range append(p.principals(), pluginUser) {
+		byID("xusers/users/userName/"+u, "xusers/secure/users/id/")
+	}
+	for g := range groupMembers {
+		byID("xusers/groups/groupName/"+g, "xusers/secure/groups/id/")
+	}
+	return failed
+}
+
 // publish makes services, principals, policies and tags.
 func (r ranger) publish(ctx context.Context, p *Policies) error {
 	groupIDs := map[string]string{}
@@ -169,7 +221,7 @@ func (r ranger) publish(ctx context.Context, p *Policies) error {
 		for _, what := range []string{"policy", "tag", "role", "userstore"} {
 			configs[what+".download.auth.users"] = pluginUser
 		}
-		service := object{"name": s[0], "type": s[1], "isEnabled": true, "configs": configs}
+		service := object{"name": prefix + s[0], "type": s[1], "isEnabled": true, "configs": configs}
 		switch s[1] {
 		case "trino":
 			configs["username"], configs["password"] = "nobody", "unused"
@@ -179,13 +231,13 @@ func (r ranger) publish(ctx context.Context, p *Policies) error {
 			configs["polaris.url"], configs["username"], configs["password"] = "none", "nobody", "unused"
 		}
 		if s[2] != "" {
-			service["tagService"] = s[2]
+			service["tagService"] = prefix + s[2]
 		}
 		if err := r.call(ctx, http.MethodPost, "public/v2/api/service", service, nil); err != nil {
 			return err
 		}
 		var own []object // a Ranger Admin makes policies of its own
-		if err := r.call(ctx, http.MethodGet, "public/v2/api/service/"+s[0]+"/policy?pageSize=1000", nil, &own); err != nil {
+		if err := r.call(ctx, http.MethodGet, "public/v2/api/service/"+prefix+s[0]+"/policy?pageSize=1000", nil, &own); err != nil {
 			return err
 		}
 		for _, o := range own {
@@ -195,9 +247,10 @@ func (r ranger) publish(ctx context.Context, p *Policies) error {
 		}
 	}
 	for _, policy := range merged(slices.Concat(p.Data, p.Objects, p.Tags)) {
+		policy["service"] = prefix + policy["service"].(string)
 		if err := r.call(ctx, http.MethodPost, "public/v2/api/policy", policy, nil); err != nil {
 			return err
 		}
 	}
-	return r.call(ctx, http.MethodPut, "tags/importservicetags", p.tags(), nil)
+	return r.call(ctx, http.MethodPut, "tags/importservicetags", p.tags(prefix+data), nil)
 }
