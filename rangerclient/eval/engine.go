@@ -157,7 +157,10 @@ func newTagRepository(c *compiler, list []*model.Policy, e *Engine) *tagReposito
 	var all []*Policy
 	for _, m := range list {
 		p := c.policy(m)
-		if p == nil || len(p.allow)+len(p.deny)+len(p.masks)+len(p.filters) == 0 && !p.denyAllElse {
+		// Ranger drops a policy without items for this kind of service when it is not
+		// audited, also one that denies everybody.
+		bare := p != nil && len(p.allow)+len(p.deny)+len(p.allowExcept)+len(p.denyExcept)+len(p.masks)+len(p.filters) == 0
+		if p == nil || bare && (!p.denyAllElse || m.AuditEnabled != nil && !*m.AuditEnabled) {
 			continue
 		}
 		e.policies++

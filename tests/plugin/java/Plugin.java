@@ -9,12 +9,15 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Date;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TimeZone;
 import org.apache.ranger.authorization.hadoop.config.RangerPluginConfig;
+import org.apache.ranger.plugin.model.RangerServiceDef;
 import org.apache.ranger.plugin.policyengine.RangerAccessRequestImpl;
 import org.apache.ranger.plugin.policyengine.RangerAccessResourceImpl;
 import org.apache.ranger.plugin.policyengine.RangerAccessResult;
@@ -31,9 +34,9 @@ import org.apache.ranger.plugin.util.ServiceTags;
  * <ul>
  *   <li>{"policies", "tags", "roles", "users", "type", "requests"}: decides the requests by these documents.
  *   <li>the same with "measure", a number of seconds: decides them again and again, and tells the time each takes.
- *   <li>{"server", "type", "service", "user", "password", "poll" in ms, "cache" a folder}: starts a plugin that follows
- *       a policy server, in place of the one before.
- *   <li>{"requests"}: decides the requests by what that plugin has downloaded, and tells its versions.
+ *   <li>{"server", "name", "type", "service", "user", "password", "poll" in ms, "cache" a folder}: starts a plugin that
+ *       follows a policy server.
+ *   <li>{"name", "requests"}: decides the requests by what that plugin has downloaded, and tells its versions.
  * </ul>
  */
 public class Plugin {
@@ -45,21 +48,18 @@ public class Plugin {
     System.setOut(System.err);
     JSON.configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false);
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    RangerBasePlugin following = null;
+    Map<String, RangerBasePlugin> following = new HashMap<>();
     String line;
     while ((line = in.readLine()) != null) {
       JsonNode n = JSON.readTree(line);
       ObjectNode reply = JSON.createObjectNode();
       if (n.has("server")) {
-        if (following != null) {
-          following.cleanup();
-        }
-        following = follow(n);
+        following.put(n.get("name").asText(), follow(n));
       } else if (n.has("measure")) {
         measure(n, reply);
       } else {
         boolean alone = n.has("policies");
-        RangerBasePlugin plugin = alone ? fixed(n) : following;
+        RangerBasePlugin plugin = alone ? fixed(n) : following.get(n.get("name").asText());
         ArrayNode answers = reply.putArray("answers");
         for (JsonNode r : n.get("requests")) {
           answers.add(decide(plugin, r));
@@ -132,11 +132,32 @@ public class Plugin {
     p.setProperty(prefix + "policy.source.impl", "org.apache.ranger.admin.client.RangerAdminRESTClient");
     p.setProperty(prefix + "enable.implicit.userstore.enricher", "true");
     p.setProperty(prefix + "use.rangerGroups", "true"); // attributes of users always, and groups of the user store
-    p.setProperty(prefix + "userStoreRefresherPollingInterval", poll);
-    p.setProperty(prefix + "tagRefresherPollingInterval", poll);
-    RangerBasePlugin plugin = new RangerBasePlugin(new RangerPluginConfig(type, n.get("service").asText(), "consumer", p));
+    p.setProperty("userStoreRefresherPollingInterval", poll);
+    RangerBasePlugin plugin = new Follower(new RangerPluginConfig(type, n.get("service").asText(), "consumer", p), poll);
     plugin.init();
     return plugin;
+  }
+
+  /** How often a plugin asks for tags is in the definition of the tag service, a minute; here it is as often as for policies. */
+  private static class Follower extends RangerBasePlugin {
+    private final String poll;
+
+    Follower(RangerPluginConfig config, String poll) {
+      super(config);
+      this.poll = poll;
+    }
+
+    @Override
+    public void setPolicies(ServicePolicies policies) {
+      if (policies != null && policies.getTagPolicies() != null && policies.getTagPolicies().getServiceDef() != null) {
+        for (RangerServiceDef.RangerContextEnricherDef e : policies.getTagPolicies().getServiceDef().getContextEnrichers()) {
+          Map<String, String> options = new HashMap<>(e.getEnricherOptions());
+          options.put("tagRefresherPollingInterval", poll);
+          e.setEnricherOptions(options);
+        }
+      }
+      super.setPolicies(policies);
+    }
   }
 
   private static void measure(JsonNode n, ObjectNode reply) throws Exception {
