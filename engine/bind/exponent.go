@@ -95,13 +95,16 @@ func mixed(list []sql.Expression) bool {
 	return text && other
 }
 
+// Children implements sql.Expression. What is guarded may be a column itself,
+// which the library must find: it says there which value of the row it is.
+func (x *exponent) Children() []sql.Expression { return []sql.Expression{x.Expression} }
+
 // WithChildren implements sql.Expression.
 func (x *exponent) WithChildren(children ...sql.Expression) (sql.Expression, error) {
-	e, err := x.Expression.WithChildren(children...)
-	if err != nil {
-		return nil, err
+	if len(children) != 1 {
+		return nil, sql.ErrInvalidChildrenNumber.New(x, len(children), 1)
 	}
-	return &exponent{e}, nil
+	return &exponent{children[0]}, nil
 }
 
 // CollationCoercibility implements sql.CollationCoercible.
