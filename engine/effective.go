@@ -47,7 +47,7 @@ func (st *statement) effectivePolicy(ctx context.Context, x *parse.ShowEffective
 			}
 		}
 		if !known {
-			out.row("note", "", "the user is not one of this server's; groups and roles that a login would bring are not known here", "")
+			out.row("note", "", "the user is not in the configuration of this server; groups and roles count as the policy sources know them, not what a login would bring", "")
 		}
 	}
 	t, err := st.engine.definedTable(ctx, name)
