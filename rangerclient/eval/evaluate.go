@@ -116,7 +116,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		repo = e.repos[""]
 	}
 	var buf [16]*indexed
-	cands := repo[kind].find(q, q.Access == "" || q.Below || allowedByTags, buf[:0])
+	cands := repo[kind].find(q, q.Access == "" || q.Below || allowedByTags || deniedByTags, buf[:0])
 	if len(cands) > 1 {
 		slices.SortFunc(cands, func(a, b *indexed) int { return cmp.Compare(a.pol.rank, b.pol.rank) })
 	}
@@ -128,7 +128,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		}
 		last = p
 		m := best(p.resources, q, e.kinds[kind])
-		if m.typ == NoMatch && !(allowedByTags && p.likely(q, e.kinds[kind])) || p.valid(q) == no {
+		if m.typ == NoMatch && !((allowedByTags || deniedByTags) && p.likely(q, e.kinds[kind])) || p.valid(q) == no {
 			continue
 		}
 		switch {
@@ -142,7 +142,9 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 		p.apply(q, m, &ret)
 		// Ranger takes it that no denial can follow a policy that carries none. After
 		// tags have allowed that is wrong, and so it is when the policy is only near
-		// the resource: denials of lower priority are then not looked at.
+		// the resource: denials of lower priority are then not looked at. Likewise an
+		// allow over a tag's denial, by a policy that carries denials, stands only when
+		// another policy is near the resource.
 		if ret.allowed && !p.hasDeny {
 			ret.determined = true
 		}

@@ -356,7 +356,11 @@ func (c *compiler) order(p *model.Policy, out *Policy) int {
 	dynamic := false
 	for _, e := range out.resources[0].elements {
 		score += e.score()
-		dynamic = dynamic || e.dynamic && !e.any
+	}
+	for _, r := range out.resources {
+		for _, e := range r.elements {
+			dynamic = dynamic || e.dynamic && !e.any
+		}
 	}
 	n -= min(100, score)
 	if dynamic {
