@@ -65,7 +65,7 @@ func TestRoles(t *testing.T) {
 	// What is named is neither deleted nor renamed.
 	refused(t, s.DeleteRole(ctx, "a"), admin.InUse, 0)
 	b.Roles = in("b")
-	b = get(s.UpdateRole(ctx, b))(t)
+	must(t)(s.UpdateRole(ctx, b))
 	p := get(s.CreatePolicy(ctx, changed(access("t", "select"), func(p *model.Policy) { p.PolicyItems[0].Roles = []string{"a"} })))(t)
 	err = s.DeleteRole(ctx, "a")
 	refused(t, err, admin.InUse, 0)

@@ -37,14 +37,22 @@ func (s *Store) ServiceDef(ctx context.Context, name string) (doc json.RawMessag
 }
 
 // CreateServiceDef implements admin.Server. The document is kept whole; id, guid,
-// version and times are the store's where it has none. Tag policies know the types
-// that the store was made with, not those of later definitions.
+// version, times and marker access types are the store's where it has none. Its
+// access types, masks and row filters become those of tag policies as well, unless
+// its option enableTagBasedPolicies is false.
 func (s *Store) CreateServiceDef(ctx context.Context, def json.RawMessage) error {
-	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(def, &doc); err != nil || doc == nil {
+	doc, err := parseTree(def)
+	if err != nil || doc == nil {
 		return refuse(admin.Invalid, "", "the service definition is not a JSON object")
 	}
-	compiled, err := compileDefinition(def)
+	if len(items(doc, "markerAccessTypes")) == 0 {
+		withMarkers(doc)
+	}
+	whole, err := encode(doc)
+	if err != nil {
+		return err
+	}
+	compiled, err := compileDefinition(whole)
 	if err != nil {
 		return refuse(admin.Invalid, "", "the service definition cannot be used: %s", err)
 	}
@@ -64,21 +72,20 @@ func (s *Store) CreateServiceDef(ctx context.Context, def json.RawMessage) error
 				return err
 			}
 		}
-		set := map[string]any{"id": id, "version": 1, "isEnabled": true, "createTime": c.millis(), "updateTime": c.millis()}
+		doc["id"], doc["version"], doc["isEnabled"], doc["createTime"], doc["updateTime"] = id, 1, true, c.millis(), c.millis()
 		if d.GUID == "" {
-			set["guid"] = newGUID()
+			doc["guid"] = newGUID()
 		}
-		for k, v := range set {
-			if doc[k], err = encode(v); err != nil {
+		if whole, err = encode(doc); err != nil {
+			return err
+		}
+		if err := c.exec(`INSERT INTO servicedefs (id, name, version, doc) VALUES (?, ?, 1, ?)`, id, d.Name, whole); err != nil {
+			return err
+		}
+		if d.Options["enableTagBasedPolicies"] != "false" {
+			if err := c.propagate(doc, id, d.Name); err != nil {
 				return err
 			}
-		}
-		whole, err := encode(doc)
-		if err != nil {
-			return err
-		}
-		if err := c.exec(`INSERT INTO servicedefs (id, name, version, doc) VALUES (?, ?, 1, ?)`, id, d.Name, compact(whole)); err != nil {
-			return err
 		}
 		return c.record(change{what: whatServiceDef, id: id, name: d.Name, action: actionCreate, version: 1}, doc)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
+	"sqe/rangerclient/servicedef"
 )
 
 func TestServiceRefusals(t *testing.T) {
@@ -208,9 +209,41 @@ func TestCreateServiceDef(t *testing.T) {
 		t.Log(name)
 		refused(t, s.CreateServiceDef(ctx, []byte(c.def)), c.kind, c.code)
 	}
-	must(t)(s.CreateService(ctx, &model.Service{Name: "lake", Type: "lake"}))
+	must(t)(s.CreateService(ctx, &model.Service{Name: "lake", Type: "lake", TagService: "tag"}))
+	must(t)(s.CreatePolicy(ctx, onTag("lake:read")))
 	p := access("t", "read")
 	p.Service, p.Resources = "lake", resource("path", "/a")
 	must(t)(s.CreatePolicy(ctx, p))
 	get(model.DecodePolicies(get(s.DownloadPolicies(ctx, "lake", -1))(t), "lake"))(t)
+}
+
+// A definition reaches tag policies as a Ranger Admin lets it: taken out of the
+// definition of tag policies and put in again, Ranger's own are as they were.
+func TestPropagatedDefinition(t *testing.T) {
+	for _, typ := range []string{"hive", "trino", "polaris"} {
+		def := get(parseTree(get(servicedef.JSON(typ))(t)))(t)
+		want := get(servicedef.JSON("tag"))(t)
+		tags := get(parseTree(want))(t)
+		without := func(in tree, key string) {
+			var kept []any
+			for _, x := range items(in, key) {
+				if !strings.HasPrefix(x["name"].(string), typ+":") {
+					kept = append(kept, x)
+				}
+			}
+			in[key] = kept
+		}
+		without(tags, "accessTypes")
+		for _, part := range []string{"dataMaskDef", "rowFilterDef"} {
+			without(tags[part].(tree), "accessTypes")
+		}
+		without(tags["dataMaskDef"].(tree), "maskTypes")
+		delete(tags, "markerAccessTypes")
+		intoTags(tags, def, int64(get(servicedef.Definition(typ))(t).ID), typ)
+		same(t, "tag with "+typ, tags, want)
+
+		own := get(parseTree(get(servicedef.JSON(typ))(t)))(t)
+		withMarkers(own)
+		same(t, "the markers of "+typ, own, get(servicedef.JSON(typ))(t))
+	}
 }

@@ -1,27 +1,21 @@
 package policystore
 
-import (
-	"bytes"
-	"encoding/json"
-	"strings"
-)
+import "strings"
 
 // tagDefinitionFor is the definition of tag policies as a download for a service
 // of another type shows it: with the access types of that type alone, without
 // their prefix. Mask types stay as they are. Source: captured downloads of a
 // Ranger Admin 2.9.
 func tagDefinitionFor(doc []byte, typ string) ([]byte, error) {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	var def map[string]any
-	if err := d.Decode(&def); err != nil {
+	def, err := parseTree(doc)
+	if err != nil {
 		return nil, err
 	}
 	prefix := typ + ":"
 	strip(def, "accessTypes", prefix)
 	strip(def, "markerAccessTypes", prefix)
 	for _, part := range []string{"dataMaskDef", "rowFilterDef"} {
-		if p, ok := def[part].(map[string]any); ok {
+		if p, ok := def[part].(tree); ok {
 			strip(p, "accessTypes", prefix)
 		}
 	}
@@ -29,7 +23,7 @@ func tagDefinitionFor(doc []byte, typ string) ([]byte, error) {
 }
 
 // strip keeps of a list of access types those of one type, and those of none.
-func strip(in map[string]any, key, prefix string) {
+func strip(in tree, key, prefix string) {
 	own := func(name any) (string, bool) {
 		text, _ := name.(string)
 		return strings.TrimPrefix(text, prefix), strings.HasPrefix(text, prefix) || !strings.Contains(text, ":")
@@ -37,7 +31,7 @@ func strip(in map[string]any, key, prefix string) {
 	types, _ := in[key].([]any)
 	var kept []any
 	for _, t := range types {
-		access, _ := t.(map[string]any)
+		access, _ := t.(tree)
 		name, ok := own(access["name"])
 		if !ok {
 			continue

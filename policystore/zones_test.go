@@ -107,9 +107,20 @@ func TestPatternsMeet(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"", "", true}, {"", "*", true}, {"a", "", false}, {"a", "a", true}, {"a", "b", false}, {"?", "b", true},
-		{"a*", "*b", true}, {"a*c", "b*", false}, {"a*", "ab?d*", true}, {"a?", "a", false}, {"*a*", "b*b", true},
-		{"eu_*", "us_*", false}, {"*x", "*y", false}, {"ü*", "?b", true},
+		{"", "", true},
+		{"", "*", true},
+		{"a", "", false},
+		{"a", "a", true},
+		{"a", "b", false},
+		{"?", "b", true},
+		{"a*", "*b", true},
+		{"a*c", "b*", false},
+		{"a*", "ab?d*", true},
+		{"a?", "a", false},
+		{"*a*", "b*b", true},
+		{"eu_*", "us_*", false},
+		{"*x", "*y", false},
+		{"ü*", "?b", true},
 	} {
 		if got := patternsMeet([]rune(c.a), []rune(c.b)); got != c.want {
 			t.Errorf("%q and %q: %t", c.a, c.b, got)
