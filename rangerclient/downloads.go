@@ -1,6 +1,7 @@
 package rangerclient
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"sqe/rangerclient/model"
@@ -53,20 +55,26 @@ type document struct {
 	service string
 }
 
-// path is the address of the document at a Ranger Admin, and version the query
-// parameter that carries the known version. Source: Ranger's plugins.
-func (d document) path() (path, version string) {
-	service := url.PathEscape(d.service)
+// address is the path of the document at a Ranger Admin, and the parameters that
+// ask for what is newer than version, as changes where there is a version.
+// Source: Ranger's plugins.
+func (d document) address(version int64) (path string, query url.Values) {
+	service, known := url.PathEscape(d.service), "lastKnownVersion"
+	query = url.Values{}
 	switch d.kind {
 	case policiesDocument:
-		return "/service/plugins/secure/policies/download/" + service, "lastKnownVersion"
+		path = "/service/plugins/secure/policies/download/"
+		query.Set("supportsPolicyDeltas", strconv.FormatBool(version >= 0))
 	case tagsDocument:
-		return "/service/tags/secure/download/" + service, "lastKnownVersion"
+		path = "/service/tags/secure/download/"
+		query.Set("supportsTagDeltas", strconv.FormatBool(version >= 0))
 	case rolesDocument:
-		return "/service/roles/secure/download/" + service, "lastKnownRoleVersion"
+		path, known = "/service/roles/secure/download/", "lastKnownRoleVersion"
 	default:
-		return "/service/xusers/secure/download/" + service, "lastKnownUserStoreVersion"
+		path, known = "/service/xusers/secure/download/", "lastKnownUserStoreVersion"
 	}
+	query.Set(known, strconv.FormatInt(version, 10))
+	return path + service, query
 }
 
 func (r *downloads) documents() []document {
@@ -96,7 +104,7 @@ func (r *downloads) load(ctx context.Context, prev *documents) (*documents, erro
 		if v, ok := known[d.name]; ok && r.bodies[d.name] != nil {
 			version = v
 		}
-		body, err := r.fetch(ctx, d, version)
+		body, err := r.fetchWhole(ctx, d, version)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
@@ -122,6 +130,33 @@ func (r *downloads) load(ctx context.Context, prev *documents) (*documents, erro
 	}
 	r.bodies = bodies
 	return docs, nil
+}
+
+// fetchWhole downloads a document. Where the server answers with changes that
+// cannot be applied to what is there, it is asked for everything.
+func (r *downloads) fetchWhole(ctx context.Context, d document, version int64) ([]byte, error) {
+	answer, err := r.fetch(ctx, d, version)
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	before := r.bodies[d.name]
+	if version < 0 {
+		before = nil // everything was asked for
+	}
+	body, err := d.whole(before, answer)
+	if err == nil && !bytes.Equal(body, answer) {
+		// Applied changes must give a document that holds together.
+		switch d.kind {
+		case policiesDocument:
+			_, err = model.DecodePolicies(body, d.service)
+		case tagsDocument:
+			_, err = model.DecodeTags(body, d.service)
+		}
+	}
+	if err == nil || version < 0 {
+		return body, err
+	}
+	return r.fetchWhole(ctx, d, -1)
 }
 
 // parse reads the bodies of one poll.

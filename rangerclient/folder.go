@@ -236,9 +236,9 @@ func objectPolicies(body []byte, service string) (*model.ServicePolicies, error)
 
 // whole refuses a document that holds changes to another one.
 func whole(p *model.ServicePolicies) error {
-	changes := len(p.PolicyDeltas) > 0
+	changes := p.PolicyDeltas != nil
 	for _, z := range p.SecurityZones {
-		changes = changes || len(z.PolicyDeltas) > 0
+		changes = changes || z.PolicyDeltas != nil
 	}
 	if changes {
 		return fmt.Errorf("policies of %s: the document holds changes only", p.ServiceName)

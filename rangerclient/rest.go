@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -91,8 +89,8 @@ func OpenREST(c RESTConfig) (*Source, error) {
 
 // get downloads a document; nil when the server has nothing newer than version.
 func (r *rest) get(ctx context.Context, d document, version int64) ([]byte, error) {
-	path, parameter := d.path()
-	query := url.Values{parameter: {strconv.FormatInt(version, 10)}, "pluginId": {"sqe@" + r.name}}
+	path, query := d.address(version)
+	query.Set("pluginId", "sqe@"+r.name)
 	answer, err := r.client.Do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return nil, err

@@ -178,8 +178,8 @@ func TestRESTFailures(t *testing.T) {
 		"older": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(bytes.Replace(good, []byte(`"policyVersion": 51`), []byte(`"policyVersion": 5`), 1))
 		},
-		"unasked delta": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(read(t, "policies_download_hive_delta.json"))
+		"a change of an unknown kind": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(bytes.Replace(read(t, "policies_download_hive_delta.json"), []byte(`"changeType": 0`), []byte(`"changeType": 7`), 1))
 		},
 		"of another service": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(read(t, "policies_download_polaris.json"))

@@ -178,7 +178,7 @@ func describe(o eval.Origin) string {
 	if o.Policy == nil {
 		return "a policy"
 	}
-	return "policy " + strconv.FormatInt(o.Policy.ID, 10)
+	return "policy " + strconv.FormatInt(o.Policy.ID, 10) + " " + strconv.Quote(o.Policy.Name)
 }
 
 func (r *restriction) exempt(o eval.Origin) {
