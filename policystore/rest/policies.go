@@ -206,7 +206,7 @@ func (c *call) replace(was *model.Policy) (any, error) {
 		return nil, err
 	}
 	if p.ID != 0 && p.ID != was.ID {
-		return nil, bad("the id of the policy is not the one of the path")
+		return nil, &answer{status: 400, body: vxResponse{Status: 400, Text: "policyID mismatch"}}
 	}
 	p.ID = was.ID
 	return c.store.UpdatePolicy(c.ctx, p)

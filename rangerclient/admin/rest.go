@@ -98,44 +98,62 @@ func (r *REST) call(ctx context.Context, method, path string, query url.Values, 
 	return nil
 }
 
-// pageSize is how many objects are asked for at once. Ranger gives 200 unless told.
-const pageSize = 1000
+// pageSize is how many objects are asked for at once. A Ranger Admin gives
+// serverPage unless told, and some lists of it are never cut into pages.
+const (
+	pageSize   = 1000
+	serverPage = 200
+)
 
-// list asks for all objects of a list, page by page; get fetches a page and says
-// how many objects it had. The list is whole when a page is not full.
-func (r *REST) list(query url.Values, get func(url.Values) (int, error)) (pages int, err error) {
-	for start := 0; ; start += r.page {
+// list asks for all objects of a list, page by page. get fetches a page and says
+// how many objects it had and which was the first.
+func (r *REST) list(query url.Values, get func(url.Values) (n int, first string, err error)) (pages int, err error) {
+	before := ""
+	for start := 0; ; {
 		q := url.Values{}
 		for k, v := range query {
 			q[k] = v
 		}
 		q.Set("startIndex", strconv.Itoa(start))
 		q.Set("pageSize", strconv.Itoa(r.page))
-		n, err := get(q)
+		n, first, err := get(q)
 		if err != nil {
 			return 0, err
 		}
-		pages++
-		switch {
-		case n < r.page:
-			return pages, nil
-		case n > r.page:
-			// The server does not page: this was all of it.
+		if n == 0 {
 			return pages, nil
 		}
+		if pages > 0 && first == before {
+			return 0, fmt.Errorf("%s answered with the same part of a list again", r.Name())
+		}
+		pages++
+		before = first
+		if n < min(r.page, serverPage) || n > r.page { // the last, or all at once
+			return pages, nil
+		}
+		start += n
 	}
 }
 
 // listed reads a list whose pages are arrays.
 func listed[T any](ctx context.Context, r *REST, path string, query url.Values) ([]T, int, error) {
 	var all []T
-	pages, err := r.list(query, func(q url.Values) (int, error) {
-		var page []T
+	pages, err := r.list(query, func(q url.Values) (int, string, error) {
+		var page []json.RawMessage
 		if err := r.call(ctx, http.MethodGet, path, q, nil, &page); err != nil {
-			return 0, err
+			return 0, "", err
 		}
-		all = append(all, page...)
-		return len(page), nil
+		for _, one := range page {
+			var t T
+			if err := json.Unmarshal(one, &t); err != nil {
+				return 0, "", fmt.Errorf("%s answered with a list of something else than what was asked for", r.Name())
+			}
+			all = append(all, t)
+		}
+		if len(page) == 0 {
+			return 0, "", nil
+		}
+		return len(page), string(page[0]), nil
 	})
 	return all, pages, err
 }

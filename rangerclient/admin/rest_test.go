@@ -107,6 +107,7 @@ func TestCapturedRefusals(t *testing.T) {
 	for text, w := range map[string]Error{
 		`{"msgDesc":"ERROR: duplicate key value violates unique constraint \"x_policy_uk_service_signature\""}`: {Kind: Exists},
 		`{"msgDesc":"Role 'r' can not be deleted as it is referenced in one or more policies"}`:                 {Kind: InUse},
+		`{"msgDesc":"Can Not Delete user: 'u' as its present in role : r"}`:                                     {Kind: InUse},
 		`{"msgDesc":"x is Not Found"}`:        {Kind: NotFound},
 		`{"msgDesc":"x already exists"}`:      {Kind: Exists},
 		`{"RemoteException":{"message":"m"}}`: {Kind: Invalid},
@@ -152,6 +153,18 @@ func TestPages(t *testing.T) {
 	moves = 1 << 30
 	if _, err := r.Policies(context.Background(), "hive"); KindOf(err) != Conflict {
 		t.Error(err)
+	}
+}
+
+// TestRepeatedPage: a server that heeds the size of a page and not its start.
+func TestRepeatedPage(t *testing.T) {
+	r := restFor(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[{"name":"a"},{"name":"b"}]`) })
+	for page, ok := range map[int]bool{1: true, 2: false, 3: true} {
+		r.page = page
+		roles, err := r.Roles(context.Background())
+		if ok != (err == nil && len(roles) == 2) {
+			t.Errorf("pages of %d: %v %v", page, roles, err)
+		}
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	"sqe/rangerclient/model"
 )
 
+// hidden is what a Ranger Admin shows in the place of a password.
+const hidden = "*****"
+
 // vxUser is VXUser as far as SQE has words for it.
 type vxUser struct {
 	ID          int64    `json:"id"`
@@ -76,21 +79,24 @@ func attributesText(a map[string]string) (string, error) {
 // Users implements Server.
 func (r *REST) Users(ctx context.Context) ([]*model.User, error) {
 	var out []*model.User
-	_, err := r.list(nil, func(q url.Values) (int, error) {
+	_, err := r.list(nil, func(q url.Values) (int, string, error) {
 		page, err := one[struct {
 			Users []*vxUser `json:"vXUsers"`
 		}](ctx, r, http.MethodGet, xusers+"users", q, nil)
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		for _, u := range page.Users {
 			user, err := u.user()
 			if err != nil {
-				return 0, err
+				return 0, "", err
 			}
 			out = append(out, user)
 		}
-		return len(page.Users), nil
+		if len(page.Users) == 0 {
+			return 0, "", nil
+		}
+		return len(page.Users), page.Users[0].Name, nil
 	})
 	slices.SortFunc(out, func(a, b *model.User) int { return cmp.Compare(a.ID, b.ID) })
 	return out, err
@@ -159,6 +165,7 @@ func (r *REST) UpdateUser(ctx context.Context, u *model.User) (*model.User, erro
 	if err != nil {
 		return nil, err
 	}
+	(*doc)["password"] = hidden // as it is read: the password stays
 	if err := r.userDocument(ctx, u, *doc); err != nil {
 		return nil, err
 	}
@@ -185,21 +192,24 @@ func (r *REST) DeleteUser(ctx context.Context, name string) error {
 // Groups implements Server.
 func (r *REST) Groups(ctx context.Context) ([]*model.Group, error) {
 	var out []*model.Group
-	_, err := r.list(nil, func(q url.Values) (int, error) {
+	_, err := r.list(nil, func(q url.Values) (int, string, error) {
 		page, err := one[struct {
 			Groups []*vxGroup `json:"vXGroups"`
 		}](ctx, r, http.MethodGet, xusers+"groups", q, nil)
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		for _, g := range page.Groups {
 			group, err := g.group()
 			if err != nil {
-				return 0, err
+				return 0, "", err
 			}
 			out = append(out, group)
 		}
-		return len(page.Groups), nil
+		if len(page.Groups) == 0 {
+			return 0, "", nil
+		}
+		return len(page.Groups), page.Groups[0].Name, nil
 	})
 	slices.SortFunc(out, func(a, b *model.Group) int { return cmp.Compare(a.ID, b.ID) })
 	return out, err
