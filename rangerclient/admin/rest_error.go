@@ -98,7 +98,7 @@ func (e *Error) classify() Kind {
 		return Conflict
 	case says("x_policy_uk_service_signature", "x_policy_uk_name_service", "duplicate key value", "Duplicate entry"):
 		return Exists // two creates at the same moment: the database refused the second
-	case says("as it is referenced"):
+	case says("as it is referenced", "Can Not Delete"):
 		return InUse
 	}
 	if kind, ok := codeKinds[e.Code]; ok {
