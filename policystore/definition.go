@@ -15,6 +15,7 @@ import (
 // definition is a service definition, ready to check policies against.
 type definition struct {
 	model.ServiceDef
+	configs   []configDef
 	resources map[string]model.ResourceDef // by lower-case name
 	patterns  map[string]*regexp.Regexp    // of the values of a resource
 	// hierarchies are the resource sets that a policy of a type may name, each from
@@ -25,11 +26,27 @@ type definition struct {
 	conditions  []string
 }
 
+// configDef defines one setting of services. The type "password" marks what must
+// not be shown.
+type configDef struct {
+	Name         string `json:"name"`
+	Type         string `json:"type"`
+	Mandatory    bool   `json:"mandatory"`
+	DefaultValue string `json:"defaultValue"`
+}
+
 func compileDefinition(doc []byte) (*definition, error) {
 	d := &definition{resources: map[string]model.ResourceDef{}, patterns: map[string]*regexp.Regexp{}}
 	if err := json.Unmarshal(doc, &d.ServiceDef); err != nil {
 		return nil, err
 	}
+	var settings struct {
+		Configs []configDef `json:"configs"`
+	}
+	if err := json.Unmarshal(doc, &settings); err != nil {
+		return nil, err
+	}
+	d.configs = settings.Configs
 	for _, r := range d.Resources {
 		name := strings.ToLower(r.Name)
 		d.resources[name] = r

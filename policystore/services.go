@@ -139,7 +139,7 @@ func (t *tx) checkService(s *model.Service, id int64) (tag any, err error) {
 	}
 	if def != nil {
 		var without []string
-		for _, c := range def.Configs {
+		for _, c := range def.configs {
 			if c.Mandatory && s.Configs[c.Name] == "" {
 				without = append(without, c.Name)
 			}
@@ -172,7 +172,7 @@ func (t *tx) checkService(s *model.Service, id int64) (tag any, err error) {
 	if s.Configs == nil {
 		s.Configs = model.Strings{}
 	}
-	for _, c := range def.Configs {
+	for _, c := range def.configs {
 		if c.Type == "password" && s.Configs[c.Name] != "" {
 			s.Configs[c.Name] = hidden
 		}
