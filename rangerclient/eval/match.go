@@ -149,7 +149,7 @@ func newElement(def *model.ResourceDef, r model.Resource) *element {
 // whether it matches without a wildcard running over a level of a namespace.
 func (e *element) match(names []name, q *Request) (full, narrow, undecided bool) {
 	if e.any {
-		full = true
+		full, narrow = true, len(names) == 0
 		for _, n := range names {
 			narrow = narrow || !n.levels
 		}
