@@ -46,18 +46,18 @@ func (u *vxUser) user() (*model.User, error) {
 		Groups: slices.Sorted(slices.Values(u.GroupNames)), AdminRoles: u.AdminRoles,
 	}
 	var err error
-	out.Attributes, err = attributes(u.Attributes)
+	out.Attributes, err = parseAttributes(u.Attributes)
 	return out, err
 }
 
 func (g *vxGroup) group() (*model.Group, error) {
 	out := &model.Group{ID: g.ID, Name: g.Name, Description: g.Description}
 	var err error
-	out.Attributes, err = attributes(g.Attributes)
+	out.Attributes, err = parseAttributes(g.Attributes)
 	return out, err
 }
 
-func attributes(text string) (map[string]string, error) {
+func parseAttributes(text string) (map[string]string, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -68,7 +68,7 @@ func attributes(text string) (map[string]string, error) {
 	return out, nil
 }
 
-func attributesText(a map[string]string) (string, error) {
+func formatAttributes(a map[string]string) (string, error) {
 	if len(a) == 0 {
 		return "{}", nil
 	}
@@ -125,7 +125,7 @@ func (r *REST) userDocument(ctx context.Context, u *model.User, doc map[string]a
 		}
 		ids = append(ids, g.ID)
 	}
-	text, err := attributesText(u.Attributes)
+	text, err := formatAttributes(u.Attributes)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (r *REST) Group(ctx context.Context, name string) (*model.Group, error) {
 
 // groupDocument puts g into a document of Ranger's.
 func groupDocument(g *model.Group, doc map[string]any) error {
-	text, err := attributesText(g.Attributes)
+	text, err := formatAttributes(g.Attributes)
 	if err != nil {
 		return err
 	}
