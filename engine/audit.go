@@ -67,7 +67,9 @@ func (st *statement) describeTable(e *audit.Event, t *rewrite.TableRecord) {
 	g, known := st.granted(t)
 	if known {
 		table.Path = objectPath(policy.TableObject(g.table.Name))
-		table.Columns = columnNames(g.table.Fields, t.Used)
+		if t.Metadata == "" { // the columns of a metadata table are not the table's
+			table.Columns = columnNames(g.table.Fields, t.Used)
+		}
 		for i := range g.by {
 			act(audit.Action{What: "allow"}, &g.by[i])
 		}

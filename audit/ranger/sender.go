@@ -76,7 +76,7 @@ func startSender(name string, log *slog.Logger, p *spool, t target, first time.D
 
 func (s *sender) run(ctx context.Context) {
 	defer close(s.done)
-	wait := s.first
+	wait, looked := s.first, false
 	for ctx.Err() == nil {
 		items, torn, err := s.spool.peek(maxBatch, maxBatchBytes)
 		if torn > 0 {
@@ -90,7 +90,13 @@ func (s *sender) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-s.draining:
-				return
+				// Nothing is appended any more; what was appended since looking is seen
+				// at a last look.
+				if looked {
+					return
+				}
+				looked = true
+				continue
 			}
 		}
 		if err == nil {

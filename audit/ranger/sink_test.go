@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -354,9 +356,7 @@ func TestFull(t *testing.T) {
 		up = true
 		r.mu.Unlock()
 		eventually(t, "sent", func() bool { return s.Stats()[0].Queued == 0 })
-		if err := s.Ready(); err != nil {
-			t.Errorf("%s: %v after the receiver is back", when, err)
-		}
+		eventually(t, "ready after the receiver is back", func() bool { return s.Ready() == nil })
 		closeSink(s)
 		st = s.Stats()[0]
 		if got := r.users(); uint64(len(got))+st.Dropped != uint64(recorded) || !slices.IsSorted(got) {
@@ -532,6 +532,67 @@ func TestNumbers(t *testing.T) {
 		if b.ID != fmt.Sprintf("%s-%d-0", a.Run, a.Seq) || a.User != b.User || a.Seq != uint64(i+1) {
 			t.Fatalf("%+v, %+v", a, b)
 		}
+	}
+}
+
+// TestKilled: a process that is killed while it records loses at most what it held
+// in memory: of what was in its spool everything arrives, in order and whole, over
+// many such deaths.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv("AUDIT_TEST_DIR"); dir != "" {
+		s := openSink(t, dir, remote("http", "http://127.0.0.1:1/"))
+		for i := 0; ; i++ { // until it is killed
+			if err := s.Record(one(fmt.Sprintf("%s-%06d", os.Getenv("AUDIT_TEST_RUN"), i))); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+	dir := t.TempDir()
+	const runs = 6
+	spooled := func() (n int) {
+		names, _ := filepath.Glob(filepath.Join(dir, "http", "*.jsonl"))
+		for _, name := range names {
+			text, _ := os.ReadFile(name)
+			n += bytes.Count(text, []byte{'\n'})
+		}
+		return n
+	}
+	for run := range runs {
+		before := spooled()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "AUDIT_TEST_DIR="+dir, fmt.Sprintf("AUDIT_TEST_RUN=run%d", run))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the process records", func() bool { return spooled() > before+50*run })
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+	}
+	want := spooled()
+	r := newReceiver(t)
+	s := openSink(t, dir, remote("http", r.URL))
+	closeSink(s)
+	got := r.users()
+	if len(got) != want || !slices.IsSorted(got) {
+		t.Errorf("%d events arrived, %d were in the spool, in order: %v", len(got), want, slices.IsSorted(got))
+	}
+	last := map[string]int{}
+	for _, u := range got {
+		name, number, _ := strings.Cut(u, "-")
+		n, err := strconv.Atoi(number)
+		if err != nil || n != last[name] {
+			t.Fatalf("after %d events of %s came %s", last[name], name, u)
+		}
+		last[name]++
+	}
+	if len(last) != runs {
+		t.Errorf("events of %d processes arrived", len(last))
+	}
+	if st := s.Stats()[0]; st.SetAside != 0 || st.Queued != 0 {
+		t.Errorf("%+v", st)
 	}
 }
 

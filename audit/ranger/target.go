@@ -149,7 +149,7 @@ func solrAnswer(body []byte) error {
 		return errors.New("the answer is not that of a Solr")
 	}
 	if answer.Header.Status != 0 {
-		return fmt.Errorf("Solr answered status %d", answer.Header.Status)
+		return fmt.Errorf("the Solr answered status %d", answer.Header.Status)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,6 +83,22 @@ func TestSolr(t *testing.T) {
 	wrong.Password = "wrong-password"
 	if err := send(wrong); err == nil || strings.Contains(err.Error(), "wrong-password") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSolrSchema: a document has no field that the collection does not know: a Solr
+// would reject it. The names are those of the schema that Ranger ships
+// (solr_for_audit_setup, managed-schema).
+func TestSolrSchema(t *testing.T) {
+	known := strings.Fields(`access action agent agentHost cliIP cliType cluster reqContext enforcer event_count event_dur_ms evtTime id
+		logType policy proxyUsers reason repo repoType req_caller_id req_self_id reqData reqUser resType resource result seq_num sess
+		tags tags_str text zoneName policyVersion datasets projects datasetIds`)
+	kind := reflect.TypeFor[solrDoc]()
+	for i := range kind.NumField() {
+		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		if !slices.Contains(known, name) {
+			t.Errorf("the collection has no field %q", name)
+		}
 	}
 }
 
