@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"sqe/policystore"
-	"sqe/policystore/rest"
 	"sqe/tests/sqetest"
 )
 
@@ -25,55 +22,19 @@ import (
 type both struct {
 	trino  trino
 	ranger ranger
-	pools  map[string]*sql.DB
-}
-
-// policyServer is the embedded store behind its HTTP face, or with SQE_RANGER_URL
-// and SQE_RANGER_ADMIN (user:password) a Ranger Admin.
-func policyServer(t *testing.T, dir string) ranger {
-	t.Helper()
-	if url := os.Getenv("SQE_RANGER_URL"); url != "" {
-		user, password, _ := strings.Cut(os.Getenv("SQE_RANGER_ADMIN"), ":")
-		return ranger{strings.TrimRight(url, "/"), user, password}
-	}
-	const password = "Adm1n-of-the-comparison"
-	store, err := policystore.Open(context.Background(), filepath.Join(dir, "policies.db"), policystore.Options{AdminPassword: password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(rest.New(store, rest.Options{}))
-	t.Cleanup(func() {
-		server.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return ranger{server.URL, "admin", password}
+	// servers are the pools of connections by user of each sqe: of one that polls
+	// the policy server, and of one that is the policy server, unless that is a
+	// Ranger Admin.
+	servers map[string]map[string]*sql.DB
 }
 
 var policiesSection = regexp.MustCompile(`(?s)\[\[policies\]\].*?\[masks\]`)
 
-func startBoth(t *testing.T, logins []string) *both {
+// configure writes a configuration in dir for the catalog in lake, with this
+// section of policies.
+func configure(t *testing.T, dir, lake string, logins []string, policies string) (config string, port int) {
 	t.Helper()
-	ctx := context.Background()
-	dir := t.TempDir()
-	if err := Build(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
-	b := &both{ranger: policyServer(t, dir), pools: map[string]*sql.DB{}}
-	p := TrinoLive.Policies()
-	p.Read(users("s_tag"), "sem", "people")
-	p.TagMask(users("s_tag"), "LATER", "MASK_NULL", "")
-	// Left over from a run that was cut off.
-	if err := b.ranger.remove(ctx, p); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.ranger.remove(ctx, p); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := b.ranger.publish(ctx, p); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "mask.key"), []byte("the key of the comparison\n"), 0o600); err != nil {
@@ -89,42 +50,119 @@ func startBoth(t *testing.T, logins []string) *both {
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := fmt.Sprintf(`[[policies]]
-name = "server"
-kind = "ranger"
-url = %q
-username = %q
-password = %q
-polaris-service = %q
-data-service = %q
-filter-combination = "ranger"
-poll-interval = "1s"
-
-[masks]`, b.ranger.url, pluginUser, pluginPassword, prefix+"polaris", prefix+"trino")
-	if err := os.WriteFile(config, policiesSection.ReplaceAll(text, []byte(section)), 0o600); err != nil {
+	changed := policiesSection.ReplaceAllLiteralString(string(text), policies+"\n[masks]")
+	changed = strings.Replace(changed, `path = "catalog.db"`, fmt.Sprintf("path = %q", filepath.Join(lake, "catalog.db")), 1)
+	changed = strings.Replace(changed, `warehouse = "."`, fmt.Sprintf("warehouse = %q", lake), 1)
+	if err := os.WriteFile(config, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return config, port
+}
+
+// open starts sqe and opens connections of every user.
+func (b *both) open(t *testing.T, name, config string, port int, logins []string) (stop func()) {
+	t.Helper()
 	s, err := sqetest.Serve(config, port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		for _, p := range b.pools {
+	pools := map[string]*sql.DB{}
+	for _, u := range logins {
+		pools[u] = s.Open(u)
+	}
+	b.servers[name] = pools
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		for _, p := range pools {
 			_ = p.Close()
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
-	})
-	for _, u := range logins {
-		b.pools[u] = s.Open(u)
 	}
-	b.trino = startTrino(t, t.TempDir(), dir, b.ranger.url, prefix+"trino")
+	t.Cleanup(stop)
+	return stop
+}
+
+// sourceOf is what sections of both kinds of policy sources have in common.
+func sourceOf(kind, polarisService, dataService string) string {
+	return fmt.Sprintf(`[[policies]]
+name = %q
+kind = %q
+polaris-service = %q
+data-service = %q
+filter-combination = "ranger"
+poll-interval = "1s"
+`, kind, kind, polarisService, dataService)
+}
+
+// host starts an sqe with the embedded store behind its HTTP face. restart makes
+// it read the services of the comparison, which publish has made meanwhile.
+func (b *both) host(t *testing.T, dir, lake string, logins []string) (restart func()) {
+	t.Helper()
+	listen, err := sqetest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ranger = ranger{fmt.Sprintf("http://127.0.0.1:%d", listen), "admin", "Adm1n-of-the-comparison"}
+	store := fmt.Sprintf("\n[policystore]\npath = \"policies.db\"\nlisten = \"127.0.0.1:%d\"\nplain-http = true\nadmin-password = %q\n", listen, b.ranger.password)
+	config, port := configure(t, dir, lake, logins, sourceOf("store", "", prefix+"first")+store)
+	stop := b.open(t, "store", config, port, logins)
+	return func() {
+		stop()
+		config, port := configure(t, dir, lake, logins, sourceOf("store", prefix+"polaris", prefix+"trino")+store)
+		b.open(t, "store", config, port, logins)
+	}
+}
+
+// startBoth starts everything. With SQE_RANGER_URL and SQE_RANGER_ADMIN
+// (user:password) the policy server is a Ranger Admin.
+func startBoth(t *testing.T, logins []string) *both {
+	t.Helper()
+	ctx := context.Background()
+	dir := t.TempDir()
+	lake := filepath.Join(dir, "lake")
+	if err := Build(ctx, lake); err != nil {
+		t.Fatal(err)
+	}
+	b := &both{servers: map[string]map[string]*sql.DB{}}
+	restart := func() {}
+	if url := os.Getenv("SQE_RANGER_URL"); url != "" {
+		user, password, _ := strings.Cut(os.Getenv("SQE_RANGER_ADMIN"), ":")
+		b.ranger = ranger{strings.TrimRight(url, "/"), user, password}
+	} else {
+		restart = b.host(t, filepath.Join(dir, "host"), lake, logins)
+	}
+	p := TrinoLive.Policies()
+	p.Read(users("s_tag"), "sem", "people")
+	p.TagMask(users("s_tag"), "LATER", "MASK_NULL", "")
+	// Left over from a run that was cut off.
+	if err := b.ranger.remove(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ranger.publish(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	t.Cleanup(func() {
+		if err := b.ranger.remove(ctx, p); err != nil {
+			t.Error(err)
+		}
+	})
+	config, port := configure(t, filepath.Join(dir, "sqe"), lake, logins, sourceOf("ranger", prefix+"polaris", prefix+"trino")+
+		fmt.Sprintf("url = %q\nusername = %q\npassword = %q\n", b.ranger.url, pluginUser, pluginPassword))
+	b.open(t, "ranger", config, port, logins)
+	b.trino = startTrino(t, filepath.Join(dir, "trino"), lake, b.ranger.url, prefix+"trino")
 	return b
 }
 
-// ask runs a statement of Trino's dialect on both.
-func (b *both) ask(t *testing.T, c Case) (theirs Case, message string, ours sqetest.Answer) {
+// ask runs a statement of Trino's dialect on both. ours is by kind of policy
+// source.
+func (b *both) ask(t *testing.T, c Case) (theirs Case, message string, ours map[string]sqetest.Answer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -134,7 +172,11 @@ func (b *both) ask(t *testing.T, c Case) (theirs Case, message string, ours sqet
 	}
 	theirs.Case, theirs.Answered = c.Case, c.Answered && theirs.Error == ""
 	theirs.listing()
-	return theirs, message, sqetest.Ask(ctx, b.pools[c.User], TrinoLive.translate(c.SQL))
+	ours = map[string]sqetest.Answer{}
+	for name, pools := range b.servers {
+		ours[name] = sqetest.Ask(ctx, pools[c.User], TrinoLive.translate(c.SQL))
+	}
+	return theirs, message, ours
 }
 
 // TestTrinoLive asks Trino and SQE, which follow the policies of one server, the
@@ -151,7 +193,13 @@ func TestTrinoLive(t *testing.T) {
 	tagged := b.tag(t)
 	equal, listed := 0, map[string]int{}
 	for _, c := range cases {
-		theirs, message, ours := b.ask(t, c)
+		theirs, message, answers := b.ask(t, c)
+		ours := answers["ranger"]
+		for name, a := range answers {
+			if x, y := Outcome(theirs, a), Outcome(theirs, ours); x != y {
+				t.Errorf("%s %s: %s\nSQE answers\n%s\nwith the policies of a source of kind %s and\n%s\nwith those of kind ranger", c.Case, c.User, c.SQL, x, name, y)
+			}
+		}
 		if Expected(theirs) != Expected(c) {
 			t.Errorf("%s %s: %s\nTrino answers %s (%s)\ninstead of %s", c.Case, c.User, c.SQL, Expected(theirs), message, Expected(c))
 			continue
@@ -217,9 +265,10 @@ type expectation struct {
 func (b *both) tag(t *testing.T) expectation {
 	t.Helper()
 	e := expectation{Case{User: "s_tag", SQL: "SELECT name FROM sem.people WHERE ssn = '111-11-1111'"}, sqetest.Null, time.Now(), 75 * time.Second}
-	theirs, message, ours := b.ask(t, e.probe)
-	if seen(theirs) != "Ann" || answer(theirs, ours) != "Ann" {
-		t.Fatalf("before the tag Trino sees %q (%s), SQE %q", seen(theirs), message, answer(theirs, ours))
+	for side, got := range b.look(t, e.probe) {
+		if got != "Ann" {
+			t.Fatalf("before the tag %s sees %q", side, got)
+		}
 	}
 	err := b.ranger.call(context.Background(), http.MethodPut, "tags/importservicetags", object{
 		"op": "add_or_update", "serviceName": prefix + "trino", "tagVersion": 1,
@@ -234,24 +283,34 @@ func (b *both) tag(t *testing.T) expectation {
 	return e
 }
 
-// await asks until both sides have seen what is expected.
+// look is what each side sees, in the form of change.want.
+func (b *both) look(t *testing.T, probe Case) map[string]string {
+	t.Helper()
+	theirs, message, ours := b.ask(t, probe)
+	out := map[string]string{"Trino": seen(theirs, message)}
+	for name, a := range ours {
+		out["SQE with a source of kind "+name] = answer(theirs, a)
+	}
+	return out
+}
+
+// await asks until all sides have seen what is expected.
 func (b *both) await(t *testing.T, e expectation) {
 	t.Helper()
 	took := map[string]time.Duration{}
 	for {
-		theirs, message, ours := b.ask(t, e.probe)
-		for side, got := range map[string]string{"Trino": seen(theirs), "SQE": answer(theirs, ours)} {
+		all := b.look(t, e.probe)
+		for side, got := range all {
 			if _, done := took[side]; !done && got == e.want {
 				took[side] = time.Since(e.since).Round(time.Millisecond)
 			}
 		}
-		if len(took) == 2 {
+		if len(took) == len(all) {
 			t.Logf("seen after %v", took)
 			return
 		}
 		if time.Since(e.since) > e.limit {
-			t.Fatalf("%v after the change Trino sees %q (%s), SQE %q (%v), want %q; in time: %v",
-				e.limit, seen(theirs), message, answer(theirs, ours), ours.Err, e.want, took)
+			t.Fatalf("%v after the change want %q; seen in time: %v; now: %q", e.limit, e.want, took, all)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -262,9 +321,10 @@ func (b *both) changes(t *testing.T) {
 	for _, c := range steps() {
 		t.Run(c.name, func(t *testing.T) {
 			probe := Case{User: c.user, SQL: c.sql}
-			theirs, _, ours := b.ask(t, probe)
-			if seen(theirs) == c.want || answer(theirs, ours) == c.want {
-				t.Fatalf("both see %q before the change", c.want)
+			for side, got := range b.look(t, probe) {
+				if got == c.want {
+					t.Fatalf("%s sees %q before the change", side, c.want)
+				}
 			}
 			if err := c.make(context.Background(), b.ranger); err != nil {
 				t.Fatal(err)
@@ -273,8 +333,10 @@ func (b *both) changes(t *testing.T) {
 			b.await(t, expectation{probe, c.want, time.Now(), 15 * time.Second})
 			for _, p := range probes {
 				theirs, message, ours := b.ask(t, p)
-				if !Equal(theirs, ours) {
-					t.Errorf("%s: %s\nTrino: %s %s\nSQE (%v): %s", p.User, p.SQL, Expected(theirs), message, ours.Err, Outcome(theirs, ours))
+				for name, a := range ours {
+					if !Equal(theirs, a) {
+						t.Errorf("%s: %s\nTrino: %s %s\nSQE with a source of kind %s (%v): %s", p.User, p.SQL, Expected(theirs), message, name, a.Err, Outcome(theirs, a))
+					}
 				}
 				if p.User == "raw" {
 					raw = append(raw, Expected(theirs))
@@ -290,12 +352,12 @@ func (b *both) changes(t *testing.T) {
 }
 
 // seen is what Trino answered, with the rows on one line.
-func seen(c Case) string {
+func seen(c Case, message string) string {
 	if c.Error != "" {
 		if c.refused() {
 			return "refused"
 		}
-		return c.Error
+		return message
 	}
 	return strings.Join(strings.Split(Expected(c), "\n")[1:], "; ")
 }
