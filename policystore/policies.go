@@ -64,15 +64,6 @@ func (s *Store) Policies(ctx context.Context, service string) (all []*model.Poli
 	return all, err
 }
 
-// AllPolicies lists the policies of all services, by id.
-func (s *Store) AllPolicies(ctx context.Context) (all []*model.Policy, err error) {
-	err = s.read(ctx, func(q *tx) error {
-		all, err = q.policyList(`1`)
-		return err
-	})
-	return all, err
-}
-
 // Policy implements admin.Server.
 func (s *Store) Policy(ctx context.Context, id int64) (p *model.Policy, err error) {
 	err = s.read(ctx, func(q *tx) error {
@@ -82,20 +73,11 @@ func (s *Store) Policy(ctx context.Context, id int64) (p *model.Policy, err erro
 	return p, err
 }
 
-// PolicyWithGUID is the policy that has the guid.
-func (s *Store) PolicyWithGUID(ctx context.Context, guid string) (p *model.Policy, err error) {
-	return s.onePolicy(ctx, guid, `guid = ?`, guid)
-}
-
 // PolicyNamed implements admin.Server.
-func (s *Store) PolicyNamed(ctx context.Context, service, zone, name string) (*model.Policy, error) {
-	return s.onePolicy(ctx, name, `name = ? AND service_id = (SELECT id FROM services WHERE name = ?)
-		AND zone_id = CASE ? WHEN '' THEN 0 ELSE (SELECT id FROM zones WHERE name = ?) END`, name, service, zone, zone)
-}
-
-func (s *Store) onePolicy(ctx context.Context, name, where string, args ...any) (p *model.Policy, err error) {
+func (s *Store) PolicyNamed(ctx context.Context, service, zone, name string) (p *model.Policy, err error) {
 	err = s.read(ctx, func(q *tx) error {
-		all, err := q.policyList(where, args...)
+		all, err := q.policyList(`name = ? AND service_id = (SELECT id FROM services WHERE name = ?)
+			AND zone_id = CASE ? WHEN '' THEN 0 ELSE (SELECT id FROM zones WHERE name = ?) END`, name, service, zone, zone)
 		switch {
 		case err != nil:
 			return err
