@@ -23,9 +23,9 @@ const (
 	//
 	// Field ids and not names, so that a renamed column keeps its tags. "column" is
 	// the name under which the tag stands in ColumnTagsProperty as well, and "schema"
-	// the id of the schema in which the field had that name. "inherited" marks a tag
-	// that may belong to another field (plan.Tag.Inherited), and "lent" one that
-	// does.
+	// the highest id of a schema then: names that fields bore until then are settled.
+	// "inherited" marks a tag that may belong to another field (plan.Tag.Inherited),
+	// and "lent" one that does.
 	TagsProperty = "sqe.tags"
 	// ColumnTagsProperty is a JSON object from the name of a column (dotted for a
 	// field inside one) to a list of names of tags, for example

@@ -1,7 +1,11 @@
 package catalog
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -496,5 +500,128 @@ func TestUpdateProperties(t *testing.T) {
 		return map[string]string{"c": "1"}, nil, stop
 	}); err != stop {
 		t.Errorf("the refusal of a change: %v", err)
+	}
+}
+
+var tagSeed = flag.Uint64("tag-seed", 1, "seed of TestTagsNeverOpen")
+
+// TestTagsNeverOpen: whatever other engines do to the schema, and whatever is done
+// to the tags of other columns, a field keeps its tags until they are taken from
+// it, one that only restricts never begins to give, and a column that takes the
+// name of a dropped one has its tags.
+func TestTagsNeverOpen(t *testing.T) {
+	t.Logf("seed %d", *tagSeed)
+	rng := rand.New(rand.NewPCG(*tagSeed, 0))
+	for range 15 {
+		neverOpen(t, rng)
+	}
+}
+
+func neverOpen(t *testing.T, rng *rand.Rand) {
+	l := newTagLab(t, iceberg.NewSchema(0, col(1, "keep", iceberg.PrimitiveTypes.Int64), col(2, "a", iceberg.PrimitiveTypes.String), col(3, "b", iceberg.PrimitiveTypes.String)))
+	var did []string
+	state := func() (map[int][]plan.Tag, map[string]int) {
+		tb, err := l.c.Table(ctx, l.n, plan.AsOf{}, "")
+		if err != nil {
+			t.Fatalf("%q: %v", did, err)
+		}
+		names := map[string]int{}
+		for _, f := range tb.Fields {
+			names[f.Name] = f.ID
+		}
+		return tb.Tags, names
+	}
+	pick := func(names map[string]int) string {
+		all := slices.Sorted(maps.Keys(names))
+		return all[rng.IntN(len(all))]
+	}
+	free := func(names map[string]int) string {
+		for {
+			n := string("abcd"[rng.IntN(4)])
+			if _, ok := names[n]; !ok {
+				return n
+			}
+		}
+	}
+	lost := map[string][]string{} // tags of dropped columns by name
+	for range 14 {
+		before, names := state()
+		column := pick(names)
+		touched, tag := 0, string("XY"[rng.IntN(2)])
+		var set, unset bool
+		switch op := rng.IntN(10); {
+		case op < 3 && column != "keep" && len(names) < 5:
+			to := free(names)
+			did = append(did, "rename "+column+" "+to)
+			l.rename(column, to)
+		case op < 4 && column != "keep":
+			did = append(did, "drop "+column)
+			lost[column] = nil
+			for _, g := range before[names[column]] {
+				lost[column] = append(lost[column], g.Name)
+			}
+			l.drop(column)
+		case op < 6 && len(names) < 5:
+			to := free(names)
+			did = append(did, "add "+to)
+			l.add(to)
+			after, now := state()
+			for _, want := range lost[to] {
+				if !slices.ContainsFunc(after[now[to]], func(g plan.Tag) bool { return g.Name == want }) {
+					t.Fatalf("%q: the new column %s has not the tag %s of the dropped one: %v", did, to, want, after)
+				}
+			}
+		case op < 7:
+			did = append(did, "foreign "+column+" "+tag)
+			tb, err := l.c.Table(ctx, l.n, plan.AsOf{}, "")
+			must(t, err)
+			tags := map[string][]string{}
+			if text := tb.Properties[ColumnTagsProperty]; text != "" {
+				must(t, json.Unmarshal([]byte(text), &tags))
+			}
+			if !slices.Contains(tags[column], tag) {
+				tags[column] = append(tags[column], tag)
+			}
+			text, err := json.Marshal(tags)
+			must(t, err)
+			l.foreign(string(text))
+			touched = names[column]
+		case op < 8:
+			did = append(did, "set "+column+" "+tag)
+			l.alter("+" + column + " " + tag)
+			touched, set = names[column], true
+		default:
+			did = append(did, "unset "+column+" "+tag)
+			l.alter("-" + column + " " + tag)
+			touched, unset = names[column], true
+			for name, tags := range lost {
+				if name == column {
+					lost[name] = slices.DeleteFunc(tags, func(s string) bool { return s == tag })
+				}
+			}
+		}
+		after, _ := state()
+		has := func(id int, tag string) (there, gives bool) {
+			for _, g := range after[id] {
+				if g.Name == tag {
+					return true, !g.Inherited
+				}
+			}
+			return false, false
+		}
+		for id, tags := range before {
+			for _, g := range tags {
+				if id == touched && g.Name == tag {
+					continue
+				}
+				there, gives := has(id, g.Name)
+				if !there || gives && g.Inherited {
+					t.Fatalf("%q: field %d had %v, now there are %v", did, id, g, after)
+				}
+			}
+		}
+		if there, gives := has(touched, tag); touched != 0 && (set && !gives || unset && there) {
+			t.Fatalf("%q: field %d: %v", did, touched, after)
+		}
 	}
 }

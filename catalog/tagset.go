@@ -21,17 +21,21 @@ import (
 //
 //   - When TagsProperty says of a field that T was put on it under the name N, the
 //     tag is that field's, whatever the field is called now. A field that bears N
-//     now, or bore it since, inherits T: a column that was dropped and added anew,
-//     or that took over the name, does not open. The tag is Lent to it: it has none
-//     of its own, and UNSET TAGS ends the matter.
+//     now, or bore it since, inherits T. The tag is Lent to it: it has none of its
+//     own, and UNSET TAGS ends the matter.
 //   - Otherwise T covers every field that bears N and every one that ever bore it.
 //     When they are several, each of them inherits it, for it belongs to one of
 //     them and nobody can say to which.
+//   - A field that takes a name of one that was dropped inherits its tags in the same
+//     way: a column that is dropped and added anew does not open.
 //   - An inherited tag only restricts (plan.Tag.Inherited).
 //   - A name that no schema of the table has or had is refused with the table.
 //
 // So a rename, a swap of two names, a drop and a new column of the same name never
-// take a tag from a value that had one. A name that no column has exactly is
+// take a tag from a value that had one. (A field that took over a name after the
+// last change of the tags, by going back to a schema that the table had before, is
+// known to have done so while it bears the name only: such a schema has its old
+// id.) A name that no column has exactly is
 // looked for without case.
 //
 // A TagSet belongs to one goroutine; changes go to a table with Properties.
@@ -48,9 +52,12 @@ type fieldTag struct {
 
 // fieldNames are the names of the fields of a table, in all its schemas.
 type fieldNames struct {
-	schema  int            // id of the present schema
-	order   []int          // its fields
+	schema  int            // the highest id of a schema; the present one may be older
+	order   []int          // fields of the present schema
 	present map[int]string // their dotted names
+	// borne are the names of each field that was ever there, the last one first as far
+	// as the order of schemas tells: a schema that comes back has its old id.
+	borne map[int][]string
 	// now and ever hold the bearers of each name, exactly and in lower case: field
 	// ids, with the last schema in which they bore it.
 	now, nowFolded, ever, everFolded map[string]bearers
@@ -60,7 +67,7 @@ type bearers map[int]int
 
 func namesOf(meta table.Metadata) *fieldNames {
 	n := &fieldNames{
-		schema: meta.CurrentSchema().ID, present: map[int]string{},
+		present: map[int]string{}, borne: map[int][]string{},
 		now: map[string]bearers{}, nowFolded: map[string]bearers{}, ever: map[string]bearers{}, everFolded: map[string]bearers{},
 	}
 	add := func(to map[string]bearers, name string, id, schema int) {
@@ -71,9 +78,15 @@ func namesOf(meta table.Metadata) *fieldNames {
 			to[name][id] = schema
 		}
 	}
-	for _, s := range meta.Schemas() {
+	schemas := slices.Clone(meta.Schemas())
+	slices.SortFunc(schemas, func(a, b *iceberg.Schema) int { return b.ID - a.ID })
+	for _, s := range schemas {
+		n.schema = max(n.schema, s.ID)
 		walkPaths(s.Fields(), func(id int, paths []string) {
 			for _, p := range paths {
+				if !slices.Contains(n.borne[id], p) {
+					n.borne[id] = append(n.borne[id], p)
+				}
 				add(n.ever, p, id, s.ID)
 				add(n.everFolded, strings.ToLower(p), id, s.ID)
 			}
@@ -83,8 +96,8 @@ func namesOf(meta table.Metadata) *fieldNames {
 		n.order = append(n.order, id)
 		n.present[id] = paths[0]
 		for _, p := range paths {
-			add(n.now, p, id, n.schema)
-			add(n.nowFolded, strings.ToLower(p), id, n.schema)
+			add(n.now, p, id, 0)
+			add(n.nowFolded, strings.ToLower(p), id, 0)
 		}
 	})
 	return n
@@ -147,7 +160,8 @@ func tagged(props map[string]string) bool {
 func readTags(meta table.Metadata, props map[string]string) (*TagSet, error) {
 	s := &TagSet{tags: map[int][]fieldTag{}}
 	byName, hasNames := props[ColumnTagsProperty]
-	if byID, ok := props[TagsProperty]; ok {
+	byID, hasIDs := props[TagsProperty]
+	if hasIDs {
 		stored, err := parseTags(byID, meta.LastColumnID())
 		if err != nil {
 			return nil, err
@@ -160,6 +174,7 @@ func readTags(meta table.Metadata, props map[string]string) (*TagSet, error) {
 	}
 	s.names = namesOf(meta)
 	if !hasNames {
+		s.lend()
 		return s, nil
 	}
 	entries, err := parseColumnTags(byName)
@@ -182,8 +197,43 @@ func readTags(meta table.Metadata, props map[string]string) (*TagSet, error) {
 			return nil, unreadable(ColumnTagsProperty, "it names a column that no schema of the table has or had")
 		}
 	}
+	s.lend()
 	return s, nil
 }
+
+// lend gives the tags of dropped fields to those that took their names.
+func (s *TagSet) lend() {
+	ids := slices.Sorted(maps.Keys(s.tags))
+	for _, id := range ids {
+		if !s.dropped(id) {
+			continue
+		}
+		for _, t := range s.tags[id] {
+			if t.released() {
+				continue
+			}
+			for _, name := range s.names.borne[id] {
+				for heir, last := range s.names.ever[name] {
+					_, bears := s.names.now[name][heir]
+					if settled := !bears && t.Schema != nil && last <= *t.Schema; settled || s.at(heir, t.Name) != nil {
+						continue
+					}
+					s.tags[heir] = append(s.tags[heir], fieldTag{storedTag: storedTag{Name: t.Name, Column: name, Inherited: true, Lent: true}})
+				}
+			}
+		}
+	}
+}
+
+// dropped reports whether a field was once there and is no more.
+func (s *TagSet) dropped(id int) bool {
+	_, present := s.names.present[id]
+	return !present && len(s.names.borne[id]) > 0
+}
+
+// released reports whether somebody has said of a dropped field that what takes its
+// name does not have the tag.
+func (t *storedTag) released() bool { return t.Column == "" && t.Schema != nil }
 
 // owners lists the fields on which the tag was put under the name.
 func (s *TagSet) owners(column, tag string) []int {
@@ -359,12 +409,12 @@ func (s *TagSet) Unset(id int, tags ...string) (removed []string) {
 			continue
 		}
 		removed = append(removed, t.Name)
-		if !t.Lent {
-			continue
-		}
-		// Whoever puts the tag on the name again means the field that bears it now.
-		for _, owner := range s.owners(t.Column, t.Name) {
-			s.at(owner, t.Name).Column = ""
+		// No other field lends it any more.
+		for other := range s.tags {
+			o := s.at(other, t.Name)
+			if o != nil && s.dropped(other) && slices.Contains(s.names.borne[other], s.names.present[id]) {
+				o.Column, o.Schema = "", &s.names.schema
+			}
 		}
 	}
 	s.tags[id] = kept
@@ -378,8 +428,12 @@ func (s *TagSet) Properties() (set map[string]string, remove []string, err error
 	byID := map[int][]storedTag{}
 	for id, list := range s.tags {
 		for _, t := range list {
-			if p, ok := s.names.present[id]; ok {
-				t.Column, t.Schema = p, &s.names.schema
+			switch {
+			case id == 0:
+			case !s.dropped(id):
+				t.Column, t.Schema = s.names.present[id], &s.names.schema
+			case !t.released():
+				t.Column, t.Schema = s.names.borne[id][0], &s.names.schema
 			}
 			byID[id] = append(byID[id], t.storedTag)
 		}
@@ -390,7 +444,7 @@ func (s *TagSet) Properties() (set map[string]string, remove []string, err error
 	// name, so that one that takes it inherits the tags.
 	for id, list := range byID {
 		for _, t := range list {
-			if _, present := s.names.present[id]; present || t.Column == "" {
+			if !s.dropped(id) || t.Column == "" {
 				continue
 			}
 			if now, _ := s.names.find(t.Column); len(now) == 0 && !slices.Contains(names[t.Column], t.Name) {
