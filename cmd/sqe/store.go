@@ -14,9 +14,8 @@ import (
 	"sqe/server"
 )
 
-// openStore opens the embedded policy store, makes the services that sources read
-// and the store lacks, and serves the store to others where the configuration
-// says so.
+// openStore opens the embedded policy store and makes the services that sources
+// read and the store lacks.
 func (in *instance) openStore(ctx context.Context) error {
 	cfg := in.config.Store
 	if cfg.Path == "" {
@@ -36,7 +35,7 @@ func (in *instance) openStore(ctx context.Context) error {
 			return fmt.Errorf("policy store, services of source %s: %w", p.Name, err)
 		}
 	}
-	return in.serveStore(store)
+	return nil
 }
 
 // ensureServices makes the services of a source that a new store lacks: of type
@@ -72,10 +71,10 @@ func ensureServices(ctx context.Context, server admin.Server, p config.Policy) e
 }
 
 // serveStore lets plugins of other engines and administrators reach the store
-// over REST.
-func (in *instance) serveStore(store *policystore.Store) error {
+// over REST, where the configuration says so.
+func (in *instance) serveStore() error {
 	cfg := in.config.Store
-	if cfg.Listen == "" {
+	if in.store == nil || cfg.Listen == "" {
 		return nil
 	}
 	var certificate *tls.Certificate
@@ -86,7 +85,7 @@ func (in *instance) serveStore(store *policystore.Store) error {
 		}
 		certificate = &cert
 	}
-	face, err := rest.Listen(cfg.Listen, certificate, rest.New(store, rest.Options{Log: in.log}))
+	face, err := rest.Listen(cfg.Listen, certificate, rest.New(in.store, rest.Options{Log: in.log}))
 	if err != nil {
 		return err
 	}

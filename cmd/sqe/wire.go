@@ -25,7 +25,6 @@ import (
 	"sqe/policy"
 	"sqe/policystore"
 	"sqe/policystore/rest"
-	"sqe/rangerclient"
 	"sqe/server"
 )
 
@@ -80,6 +79,13 @@ func (in *instance) build(logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	administrators, err := in.openAdministrators(sources)
+	if err != nil {
+		return err
+	}
+	if err := in.serveStore(); err != nil {
+		return err
+	}
 	maskOptions := maskOptions(cfg)
 	if problems := keyProblems(sources, maskOptions); len(problems) > 0 {
 		return errors.Join(problems...)
@@ -106,7 +112,8 @@ func (in *instance) build(logTo io.Writer) error {
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
 		RowLimit: bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
 		Version:  cfg.Server.Version, Observer: metrics, Log: log,
-		Principals: func(name string) (identity.Principal, bool) { return configured(cfg, name) },
+		Administrators: administrators,
+		Principals:     func(name string) (identity.Principal, bool) { return configured(cfg, name) },
 	})
 	if err := in.listen(eng, metrics, sink); err != nil {
 		return err
@@ -170,63 +177,6 @@ func openCatalogs(cfg *config.Config) (*catalog.Registry, []string, error) {
 		return fail(err)
 	}
 	return r, roots, nil
-}
-
-func (in *instance) openSources() ([]policy.Source, error) {
-	var out []policy.Source
-	for _, p := range in.config.Policies {
-		src, err := in.openSource(p)
-		if err != nil {
-			return nil, err
-		}
-		in.closing(func() { _ = src.Close() })
-		out = append(out, src)
-	}
-	return out, nil
-}
-
-func (in *instance) openSource(p config.Policy) (*rangerclient.Source, error) {
-	// The default of each choice is the zero value there.
-	choice := func(value, standard string) string {
-		if value == standard {
-			return ""
-		}
-		return value
-	}
-	options := rangerclient.Options{
-		Realm: p.Realm, Groups: rangerclient.Groups(choice(p.Groups, "both")),
-		DatabaseKey:       rangerclient.DatabaseKey(choice(p.DatabaseKey, "both")),
-		MaskPrecedence:    rangerclient.MaskPrecedence(choice(p.MaskPrecedence, "tag")),
-		FilterCombination: rangerclient.FilterCombination(choice(p.Filters, "all")),
-		ColumnAccess:      rangerclient.ColumnAccess(choice(p.ColumnAccess, "deny")),
-	}
-	switch p.Kind {
-	case "store":
-		return rangerclient.OpenStore(rangerclient.StoreConfig{
-			Name: p.Name, Store: in.store, PolarisService: p.PolarisService, DataService: p.DataService,
-			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
-		})
-	case "ranger":
-		return rangerclient.OpenREST(rangerclient.RESTConfig{
-			Name: p.Name, URL: p.URL, Username: p.Username, Password: p.Password.Reveal(), AllowHTTP: p.AllowHTTP,
-			CAFile: string(p.CAFile), CertFile: string(p.ClientCert), KeyFile: string(p.ClientKey),
-			Timeout: time.Duration(p.Timeout), SnapshotFile: string(p.SnapshotFile),
-			PolarisService: p.PolarisService, DataService: p.DataService,
-			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
-		})
-	}
-	return rangerclient.OpenFolder(rangerclient.FolderConfig{
-		Name: p.Name, Dir: string(p.Directory), PolarisService: p.PolarisService, DataService: p.DataService,
-		RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
-	})
-}
-
-func statuses(sources []policy.Source) []policy.Status {
-	out := make([]policy.Status, len(sources))
-	for i, s := range sources {
-		out[i] = s.Status()
-	}
-	return out
 }
 
 func openExecutor(cfg *config.Config, roots []string) (*duck.Instance, error) {

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"sqe/config"
+	"sqe/policy"
+	"sqe/rangerclient"
+	"sqe/rangerclient/admin"
+)
+
+// openSources opens the policy sources of the configuration, in its order.
+func (in *instance) openSources() ([]policy.Source, error) {
+	var out []policy.Source
+	for _, p := range in.config.Policies {
+		src, err := in.openSource(p)
+		if err != nil {
+			return nil, err
+		}
+		in.closing(func() { _ = src.Close() })
+		out = append(out, src)
+	}
+	return out, nil
+}
+
+func sourceOptions(p config.Policy) rangerclient.Options {
+	// The default of each choice is the zero value there.
+	choice := func(value, standard string) string {
+		if value == standard {
+			return ""
+		}
+		return value
+	}
+	return rangerclient.Options{
+		Realm: p.Realm, Groups: rangerclient.Groups(choice(p.Groups, "both")),
+		DatabaseKey:       rangerclient.DatabaseKey(choice(p.DatabaseKey, "both")),
+		MaskPrecedence:    rangerclient.MaskPrecedence(choice(p.MaskPrecedence, "tag")),
+		FilterCombination: rangerclient.FilterCombination(choice(p.Filters, "all")),
+		ColumnAccess:      rangerclient.ColumnAccess(choice(p.ColumnAccess, "deny")),
+	}
+}
+
+func (in *instance) openSource(p config.Policy) (*rangerclient.Source, error) {
+	options := sourceOptions(p)
+	switch p.Kind {
+	case "store":
+		return rangerclient.OpenStore(rangerclient.StoreConfig{
+			Name: p.Name, Store: in.store, PolarisService: p.PolarisService, DataService: p.DataService,
+			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
+		})
+	case "ranger":
+		return rangerclient.OpenREST(rangerclient.RESTConfig{
+			Name: p.Name, URL: p.URL, Username: p.Username, Password: p.Password.Reveal(), AllowHTTP: p.AllowHTTP,
+			CAFile: string(p.CAFile), CertFile: string(p.ClientCert), KeyFile: string(p.ClientKey),
+			Timeout: time.Duration(p.Timeout), SnapshotFile: string(p.SnapshotFile),
+			PolarisService: p.PolarisService, DataService: p.DataService,
+			RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
+		})
+	}
+	return rangerclient.OpenFolder(rangerclient.FolderConfig{
+		Name: p.Name, Dir: string(p.Directory), PolarisService: p.PolarisService, DataService: p.DataService,
+		RefreshInterval: time.Duration(p.PollInterval), MaxStaleness: time.Duration(p.MaxStaleness), Options: options, Log: in.log,
+	})
+}
+
+func statuses(sources []policy.Source) []policy.Status {
+	out := make([]policy.Status, len(sources))
+	for i, s := range sources {
+		out[i] = s.Status()
+	}
+	return out
+}
+
+// policyServer is the server on which policies of a source are written; nil for a
+// folder, which is only read.
+func (in *instance) policyServer(p config.Policy) (admin.Server, error) {
+	switch p.Kind {
+	case "store":
+		return in.store, nil
+	case "ranger":
+		username, password := p.AdminUsername, p.AdminPassword.Reveal()
+		if username == "" {
+			username, password = p.Username, p.Password.Reveal()
+		}
+		return admin.OpenREST(admin.RESTConfig{
+			URL: p.URL, Username: username, Password: password, AllowHTTP: p.AllowHTTP,
+			CAFile: string(p.CAFile), CertFile: string(p.ClientCert), KeyFile: string(p.ClientKey), Timeout: time.Duration(p.Timeout),
+		})
+	}
+	return nil, nil
+}
+
+// openAdministrators makes what writes policies, for each source that can be
+// written. sources are those of the configuration, in its order.
+func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Administrator, error) {
+	var out []policy.Administrator
+	for i, p := range in.config.Policies {
+		server, err := in.policyServer(p)
+		if err != nil {
+			return nil, fmt.Errorf("policy source %s: %w", p.Name, err)
+		}
+		if server == nil {
+			continue
+		}
+		a, err := admin.New(server, admin.Config{
+			Source: p.Name, DataService: p.DataService, PolarisService: p.PolarisService, Options: sourceOptions(p),
+			ProjectTags: p.ProjectTags, Reload: sources[i].(*rangerclient.Source).Reload,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
