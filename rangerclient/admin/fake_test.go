@@ -59,8 +59,10 @@ func newFake() *fake {
 func lake() *fake {
 	f := newFake()
 	f.services = []*model.Service{
-		{ID: 1, Name: "tags", Type: "tag"}, {ID: 2, Name: "lake", Type: "hive", TagService: "tags"},
-		{ID: 3, Name: "objects", Type: "polaris", TagService: "tags"}, {ID: 4, Name: "presto", Type: "trino", TagService: "tags"},
+		{ID: 1, Name: "tags", Type: "tag"},
+		{ID: 2, Name: "lake", Type: "hive", TagService: "tags"},
+		{ID: 3, Name: "objects", Type: "polaris", TagService: "tags"},
+		{ID: 4, Name: "presto", Type: "trino", TagService: "tags"},
 	}
 	f.next = 10
 	return f

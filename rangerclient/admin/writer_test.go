@@ -414,33 +414,51 @@ func TestCallerGone(t *testing.T) {
 func TestWriters(t *testing.T) {
 	for round := range 4 {
 		f := lake()
-		base := stored(t, f, masks(mask("MASK", "alice")))
 		f.before = func(string, int64) error { time.Sleep(time.Millisecond); return nil }
-		var wg sync.WaitGroup
-		want := []string{"alice"}
-		for n := range 2 + round%2 {
-			w := testWriter(f)
-			for k := range 8 {
-				name := fmt.Sprintf("w%d-%d", n, k)
-				want = append(want, name)
-				wg.Go(func() {
-					_, err := w.Edit(author, Place{Service: "lake", Name: "m"}, adding(mask("MASK", name)))
-					// A merge by another process may take longer than this one waits for
-					// it; the change must be there all the same.
-					if l := (*Lost)(nil); err != nil && (!errors.As(err, &l) || !strings.Contains(l.What, "right after")) {
-						t.Errorf("%s: %v", name, err)
-					}
-				})
-			}
+		writers(t, f, 2+round%2, 8, func(string) {})
+	}
+}
+
+// writers lets processes edit one policy of a server at the same time. make makes
+// a user.
+func writers(t *testing.T, s Server, processes, edits int, make func(name string)) {
+	t.Helper()
+	make("alice")
+	base, err := s.CreatePolicy(context.Background(), masks(mask("MASK", "alice")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"alice"}
+	for n := range processes {
+		for k := range edits {
+			name := fmt.Sprintf("w%d-%d", n, k)
+			make(name)
+			want = append(want, name)
 		}
-		wg.Wait()
-		slices.Sort(want)
-		wantUsers(t, f, base.ID, want...)
-		if t.Failed() {
-			for _, h := range f.history[base.ID] {
-				t.Log(h.Version, h.Options, users(h))
-			}
-			t.FailNow()
+	}
+	var wg sync.WaitGroup
+	for n := range processes {
+		w := NewWriter(s)
+		w.pause = func(int) time.Duration { return time.Millisecond }
+		for k := range edits {
+			name := fmt.Sprintf("w%d-%d", n, k)
+			wg.Go(func() {
+				_, err := w.Edit(author, Place{Service: "lake", Name: "m"}, adding(mask("MASK", name)))
+				// A merge by another process may take longer than this one waits for
+				// it; the change must be there all the same.
+				if l := (*Lost)(nil); err != nil && (!errors.As(err, &l) || !strings.Contains(l.What, "right after")) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
 		}
+	}
+	wg.Wait()
+	slices.Sort(want)
+	p, err := s.Policy(context.Background(), base.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := users(p); !slices.Equal(got, want) {
+		t.Errorf("version %d masks for %v, want %v", p.Version, got, want)
 	}
 }
