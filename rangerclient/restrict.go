@@ -118,16 +118,16 @@ func (r *restriction) filters(q *eval.Request) {
 	default:
 		r.filter(e.Filter(q, true, true), q)
 	}
-	if !e.HasTags() && len(r.table.Tags) == 0 {
+	if !e.TagFilters() || !e.HasTags() && len(r.table.Tags) == 0 {
 		return
 	}
+	c := r.tableRequest(q.Subject, r.table).With("column", false, "")
+	c.Time = q.Time
 	r.eachField(func(f plan.Field, _ int, paths []string) {
 		own, inherited := icebergTags(r.table.Tags[f.ID], eval.Self, paths[0])
 		if !e.HasTags() && len(own)+len(inherited) == 0 {
 			return
 		}
-		c := r.tableRequest(q.Subject, r.table).With("column", false, "")
-		c.Time = q.Time
 		ask := func() {
 			if a := e.Filter(c, true, false); a.SQL != "" || a.Refuse != "" {
 				r.filter(a, c)

@@ -136,6 +136,12 @@ func (a *FilterAnswer) Expand(q *Request) (string, error) {
 	return q.Expand(a.SQL, true)
 }
 
+// TagFilters reports whether any policy on tags filters rows.
+func (e *Engine) TagFilters() bool {
+	t := e.tagPolicies
+	return t != nil && len(t.byTag[model.RowFilterPolicy])+len(t.others[model.RowFilterPolicy]) > 0
+}
+
 // HasTags reports whether the tag document gives tags to any resource.
 func (e *Engine) HasTags() bool { return len(e.tags) > 0 }
 

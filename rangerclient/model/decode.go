@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"unicode/utf8"
 )
 
@@ -18,21 +17,23 @@ func decode(body []byte, what string, into any) error {
 	if !utf8.Valid(body) {
 		return fmt.Errorf("%s: the document is not UTF-8", what)
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(into); err != nil {
+	if err := json.Unmarshal(body, into); err != nil {
 		var syntax *json.SyntaxError
 		var typ *json.UnmarshalTypeError
 		switch {
-		case errors.As(err, &syntax):
-			return fmt.Errorf("%s: broken JSON at byte %d", what, syntax.Offset)
 		case errors.As(err, &typ):
 			return fmt.Errorf("%s: %s is of a wrong type at byte %d", what, typ.Field, typ.Offset)
-		default:
+		case !errors.As(err, &syntax):
+			return fmt.Errorf("%s: the document cannot be read", what)
+		case syntax.Offset >= int64(len(body)):
 			return fmt.Errorf("%s: the document is truncated", what)
 		}
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: there is something after the document", what)
+		// The text may be whole and something behind it.
+		d := json.NewDecoder(bytes.NewReader(body))
+		if d.Decode(&json.RawMessage{}) == nil {
+			return fmt.Errorf("%s: there is something after the document", what)
+		}
+		return fmt.Errorf("%s: broken JSON at byte %d", what, syntax.Offset)
 	}
 	return nil
 }
@@ -43,6 +44,20 @@ type Strings map[string]string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Strings) UnmarshalJSON(b []byte) error {
+	// Nearly always all of them are texts.
+	var texts map[string]*string
+	if json.Unmarshal(b, &texts) == nil {
+		if texts == nil {
+			return nil
+		}
+		*s = make(Strings, len(texts))
+		for k, v := range texts {
+			if v != nil {
+				(*s)[k] = *v
+			}
+		}
+		return nil
+	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(b, &raw); err != nil {
 		return err
