@@ -1,6 +1,9 @@
 package rangerclient
 
-import "sqe/rangerclient/model"
+import (
+	"sqe/rangerclient/model"
+	"sqe/rangerclient/servicedef"
+)
 
 // Service is a Ranger service whose policies a source reads.
 type Service struct {
@@ -27,6 +30,11 @@ func serviceOf(p *model.ServicePolicies) Service {
 	out := Service{Name: p.ServiceName}
 	if p.ServiceDef != nil {
 		out.Type, out.ID = p.ServiceDef.Name, p.ServiceDef.ID
+		if out.ID == 0 { // a document that somebody wrote by hand
+			if def, err := servicedef.Definition(out.Type); err == nil {
+				out.ID = def.ID
+			}
+		}
 	}
 	return out
 }
