@@ -182,28 +182,43 @@ func (s *Subject) Attribute(key string) (string, bool) {
 	return v, ok
 }
 
-// roleGraph answers which roles a user, group or role is a member of.
+// roleGraph answers which roles a user, group or role is a member of. Roles are
+// numbered: an installation has thousands, nested in each other.
 type roleGraph struct {
-	byUser, byGroup, byRole map[string][]string
+	names           []string
+	number          map[string]int
+	byUser, byGroup map[string][]int
+	byRole          [][]int // by number
 }
 
 func newRoleGraph(r *model.Roles) *roleGraph {
-	g := &roleGraph{map[string][]string{}, map[string][]string{}, map[string][]string{}}
+	g := &roleGraph{number: map[string]int{}, byUser: map[string][]int{}, byGroup: map[string][]int{}}
 	if r == nil {
 		return g
+	}
+	number := func(name string) int {
+		n, ok := g.number[name]
+		if !ok {
+			n = len(g.names)
+			g.number[name] = n
+			g.names, g.byRole = append(g.names, name), append(g.byRole, nil)
+		}
+		return n
 	}
 	for _, role := range r.RangerRoles {
 		if role.Enabled != nil && !*role.Enabled {
 			continue
 		}
+		n := number(role.Name)
 		for _, m := range role.Users {
-			g.byUser[m.Name] = append(g.byUser[m.Name], role.Name)
+			g.byUser[m.Name] = append(g.byUser[m.Name], n)
 		}
 		for _, m := range role.Groups {
-			g.byGroup[m.Name] = append(g.byGroup[m.Name], role.Name)
+			g.byGroup[m.Name] = append(g.byGroup[m.Name], n)
 		}
 		for _, m := range role.Roles {
-			g.byRole[m.Name] = append(g.byRole[m.Name], role.Name)
+			of := number(m.Name)
+			g.byRole[of] = append(g.byRole[of], n)
 		}
 	}
 	return g
@@ -212,20 +227,47 @@ func newRoleGraph(r *model.Roles) *roleGraph {
 // publicGroup is the group of everybody.
 const publicGroup = "public"
 
-// closure adds to roles all roles that they are members of, at any depth. Cycles
-// end.
-func (g *roleGraph) closure(roles []string) []string {
-	out := make([]string, 0, len(roles)+4)
-	add := func(list []string) {
-		for _, r := range list {
-			if !contains(out, r) {
-				out = append(out, r)
-			}
+// reach is a set of roles that grows.
+type reach struct {
+	graph *roleGraph
+	seen  []uint64 // by number, a bit each
+	found []int
+	other []string // roles that the graph does not have
+}
+
+func (g *roleGraph) reach() *reach {
+	return &reach{graph: g, seen: make([]uint64, (len(g.names)+63)/64), found: make([]int, 0, 16)}
+}
+
+func (r *reach) add(list []int) {
+	for _, n := range list {
+		if bit := uint64(1) << (n % 64); r.seen[n/64]&bit == 0 {
+			r.seen[n/64] |= bit
+			r.found = append(r.found, n)
 		}
 	}
-	add(roles)
-	for i := 0; i < len(out); i++ {
-		add(g.byRole[out[i]])
+}
+
+func (r *reach) addNames(list []string) {
+	for _, name := range list {
+		if n, ok := r.graph.number[name]; ok {
+			r.add([]int{n})
+		} else if !contains(r.other, name) {
+			r.other = append(r.other, name)
+		}
+	}
+}
+
+// roles are those that were added, and all roles that they are members of, at
+// any depth. Cycles end.
+func (r *reach) roles() []string {
+	for i := 0; i < len(r.found); i++ {
+		r.add(r.graph.byRole[r.found[i]])
+	}
+	out := make([]string, 0, len(r.found)+len(r.other))
+	out = append(out, r.other...)
+	for _, n := range r.found {
+		out = append(out, r.graph.names[n])
 	}
 	return out
 }
@@ -259,29 +301,23 @@ func (e *Engine) Subject(user string, groups, asserted, active []string, attribu
 			}
 		}
 	}
-	direct := asserted
-	add := func(list []string) {
-		for _, r := range list {
-			if !contains(direct, r) {
-				direct = append(direct[:len(direct):len(direct)], r)
-			}
-		}
-	}
-	add(e.roles.byUser[user])
+	held := e.roles.reach()
+	held.addNames(asserted)
+	held.add(e.roles.byUser[user])
 	for _, g := range s.Groups {
-		add(e.roles.byGroup[g])
+		held.add(e.roles.byGroup[g])
 	}
-	add(e.roles.byGroup[publicGroup])
-	s.Held = e.roles.closure(direct)
+	held.add(e.roles.byGroup[publicGroup])
+	s.Held = held.roles()
 	s.Active = s.Held
 	if active != nil {
-		var chosen []string
+		chosen := e.roles.reach()
 		for _, r := range active {
 			if contains(s.Held, r) {
-				chosen = append(chosen, r)
+				chosen.addNames([]string{r})
 			}
 		}
-		s.Active = e.roles.closure(chosen)
+		s.Active = chosen.roles()
 	}
 	return s
 }
