@@ -28,6 +28,7 @@ var commands = []command{
 	{"demo", "run a server with sample data, users and policies", demoCommand},
 	{"sql", "a client shell: sqe sql -u alice -P 3307", shellCommand},
 	{"check", "check the configuration and the policies: sqe check -c sqe.toml", checkCommand},
+	{"policies", "export or import policies: sqe policies export --store policies.db DIR", policiesCommand},
 	{"hash-password", "read a password and print what [[users]] password-hash takes", hashCommand},
 	{"version", "print the version", versionCommand},
 }
