@@ -35,6 +35,41 @@ func (in *instance) openStore(ctx context.Context) error {
 			return fmt.Errorf("policy store, services of source %s: %w", p.Name, err)
 		}
 	}
+	return ensurePrincipals(ctx, store, in.config.Users)
+}
+
+// ensurePrincipals makes the users, groups and roles of the configuration known to
+// the store by name, so that policies can name them. Who is in which group or role
+// stays with the configuration.
+func ensurePrincipals(ctx context.Context, server admin.Server, users []config.User) error {
+	// exists is an error of a look-up, or of the creation that lost a race.
+	exists := func(err error) error {
+		if admin.KindOf(err) == admin.Exists {
+			return nil
+		}
+		return err
+	}
+	for _, u := range users {
+		if _, err := server.User(ctx, u.Name); admin.KindOf(err) == admin.NotFound {
+			if _, err := server.CreateUser(ctx, &model.User{Name: u.Name}); exists(err) != nil {
+				return fmt.Errorf("policy store, user %s: %w", u.Name, err)
+			}
+		}
+		for _, name := range u.Groups {
+			if _, err := server.Group(ctx, name); admin.KindOf(err) == admin.NotFound {
+				if _, err := server.CreateGroup(ctx, &model.Group{Name: name}); exists(err) != nil {
+					return fmt.Errorf("policy store, group %s: %w", name, err)
+				}
+			}
+		}
+		for _, name := range u.Roles {
+			if _, err := server.Role(ctx, name); admin.KindOf(err) == admin.NotFound {
+				if _, err := server.CreateRole(ctx, &model.Role{Name: name}); exists(err) != nil {
+					return fmt.Errorf("policy store, role %s: %w", name, err)
+				}
+			}
+		}
+	}
 	return nil
 }
 
