@@ -341,10 +341,10 @@ func (s *TagSet) List() []ColumnTag {
 }
 
 // ByColumn lists the names of the tags by the present name of each column that has
-// some, inherited ones included.
+// some, inherited ones included; those of the table itself under "".
 func (s *TagSet) ByColumn() map[string][]string {
 	out := map[string][]string{}
-	for _, id := range s.names.order {
+	for _, id := range append([]int{0}, s.names.order...) {
 		for _, t := range s.tags[id] {
 			if p := s.names.present[id]; !slices.Contains(out[p], t.Name) {
 				out[p] = append(out[p], t.Name)
@@ -375,8 +375,17 @@ func (s *TagSet) Column(name string) (id int, err error) {
 	return id, nil
 }
 
-// Name is the present dotted name of a field, "" for the table itself.
-func (s *TagSet) Name(id int) string { return s.names.present[id] }
+// Names lists the dotted names of a present field, "" for the table itself: the
+// present one first, then those that it bore and no other field bears now.
+func (s *TagSet) Names(id int) []string {
+	out := []string{s.names.present[id]}
+	for _, n := range s.names.borne[id] {
+		if n != out[0] && len(s.names.now[n]) == 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
 
 // Set adds tags to a field (Column), behind those that it has. A tag that it has
 // stays where it is, becomes its own, and takes the new attributes when there are
@@ -440,6 +449,7 @@ func (s *TagSet) Properties() (set map[string]string, remove []string, err error
 	}
 	set = map[string]string{}
 	names := s.ByColumn()
+	delete(names, "")
 	// A column that was dropped keeps its entry for as long as no column has the
 	// name, so that one that takes it inherits the tags.
 	for id, list := range byID {

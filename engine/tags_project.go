@@ -123,9 +123,12 @@ func (g *tagging) edit(set *catalog.TagSet) (named map[string][]string, err erro
 		for i, t := range c.Tags {
 			names[i] = t.Name
 		}
-		set.Unset(id, names...)
-		if id != 0 && len(names) > 0 {
-			named[set.Name(id)] = names
+		// The server may know the column by an earlier name.
+		names = append(names, set.Unset(id, names...)...)
+		for _, n := range set.Names(id) {
+			if len(names) > 0 {
+				named[n] = append(named[n], names...)
+			}
 		}
 	}
 	return named, nil
@@ -307,6 +310,7 @@ func (st *statement) reproject(ctx context.Context, n plan.TableName, to []polic
 	if len(tags) == 0 {
 		return "skipped", 0, "no column has a tag"
 	}
+	delete(tags, "")
 	return "projected", len(tags), ""
 }
 

@@ -165,6 +165,7 @@ func TestSetTags(t *testing.T) {
 	}
 	must(t, f.root, "ALTER TABLE bank.customers SET TAG WHOLE", "")
 	must(t, f.root, "SHOW TAGS ON bank.customers", "|WHOLE|table")
+	must(t, f.root, "ALTER TABLE bank.customers UNSET TAG WHOLE", "")
 	for _, c := range []struct {
 		text string
 		kind fault.Kind
@@ -383,6 +384,23 @@ func TestUnfinishedProjection(t *testing.T) {
 	if got := fmt.Sprint(f.server.tags); got != "map[national_id:[LAST]]" {
 		t.Errorf("the server keeps %s", got)
 	}
+	// The server knows the column by the name that it had.
+	f.foreign(func(tx *table.Transaction) error {
+		return tx.UpdateSchema(true, true).RenameColumn([]string{"national_id"}, "tax_id").Commit()
+	})
+	must(t, f.root, "ALTER TABLE bank.customers UNSET TAGS (tax_id)", "")
+	if len(f.server.tags) != 0 || len(f.byColumn()) != 0 {
+		t.Errorf("table %v, server %v", f.byColumn(), f.server.tags)
+	}
+	f.foreign(func(tx *table.Transaction) error {
+		return tx.UpdateSchema(true, true).RenameColumn([]string{"tax_id"}, "national_id").Commit()
+	})
+	must(t, f.root, "ALTER TABLE bank.customers SET TAG WHOLE", "")
+	if got := fmt.Sprint(f.server.tags); got != "map[:[WHOLE]]" {
+		t.Errorf("the server has %s", got)
+	}
+	must(t, f.root, "ALTER TABLE bank.customers UNSET TAG WHOLE", "")
+	must(t, f.root, "ALTER TABLE bank.customers SET TAGS (national_id = (LAST))", "")
 	// The table changes while the server is told.
 	f.server.fail[f.server.calls+1] = down
 	f.server.half = true
