@@ -2,7 +2,6 @@ package ranger
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -66,7 +65,7 @@ func (c *converter) events(e audit.Event) []Event {
 	if e.Type != "statement" {
 		return nil
 	}
-	s := statement{converter: c, event: &e}
+	s := statement{converter: c, event: &e, out: make([]Event, 0, 4)}
 	s.denials()
 	if len(s.out) > 0 && e.Outcome != "ok" {
 		return s.finish()
@@ -128,24 +127,19 @@ func (s *statement) decider() policy.Origin {
 }
 
 // add adds an event that a policy of a service caused, unless the same is there.
-func (s *statement) add(svc Service, o policy.Origin, e Event, info map[string]string) {
+func (s *statement) add(svc Service, o policy.Origin, e Event, more info) {
 	e.Repo, e.RepoType = svc.Name, svc.ID
 	e.Policy, e.Zone = noPolicy, o.Zone
 	if o.ID != 0 {
 		version := o.Version
 		e.Policy, e.Version = o.ID, &version
 	}
-	if o.Policy != "" {
-		info["policy-name"] = o.Policy
-	}
-	if o.Via != "" {
-		info["matched-by"] = o.Via
-	}
+	more.Policy, more.Via = o.Policy, o.Via
 	if o.Tag != "" {
 		e.Tags = addTag(e.Tags, o.Tag)
 	}
-	if len(info) > 0 {
-		text, _ := json.Marshal(info) // of texts: never fails
+	if more != (info{}) {
+		text, _ := json.Marshal(more) // of texts: never fails
 		e.Info = string(text)
 	}
 	for i := range s.out {
@@ -182,7 +176,7 @@ func (s *statement) denials() {
 			resource, kind := object(path(d.Path, d.Object), src, d.Privilege)
 			s.add(objects, o, Event{
 				Access: accessOf(d.Privilege), Action: d.Privilege, Resource: resource, ResType: kind, Reason: string(d.Reason),
-			}, map[string]string{})
+			}, info{})
 		}
 	}
 	if len(s.event.Denials) > 0 || s.event.Outcome != "denied" {
@@ -198,7 +192,7 @@ func (s *statement) denials() {
 		s.add(data, a.Origin, Event{
 			Access: r.read, Action: "select", Resource: join(append(r.table(path(nil, a.Table), src), a.Column)), ResType: r.column,
 			Reason: "withheld",
-		}, map[string]string{})
+		}, info{})
 	}
 }
 
@@ -249,20 +243,20 @@ func (s *statement) table(t *audit.Table) {
 func (s *statement) rule(a audit.Action, at []string, t *audit.Table) {
 	_, data, src := s.services(a.Origin)
 	r := rules(data.Type)
-	info := s.info(t)
+	more := s.info(t)
 	switch a.What {
 	case "row-filter":
-		s.add(data, a.Origin, Event{Access: r.filter, Action: "select", Resource: join(r.table(at, src)), ResType: r.tableKind, Result: 1}, info)
+		s.add(data, a.Origin, Event{Access: r.filter, Action: "select", Resource: join(r.table(at, src)), ResType: r.tableKind, Result: 1}, more)
 	case "mask", "fixed", "null":
 		access := a.Action
 		if access == "" {
 			access = strings.ToUpper(a.What)
 		}
-		info["mask"] = access
+		more.Mask = access
 		if r.mask != "" {
 			access = r.mask
 		}
-		s.add(data, a.Origin, Event{Access: access, Action: "select", Resource: join(append(r.table(at, src), a.Column)), ResType: r.column, Result: 1}, info)
+		s.add(data, a.Origin, Event{Access: access, Action: "select", Resource: join(append(r.table(at, src), a.Column)), ResType: r.column, Result: 1}, more)
 	}
 }
 
@@ -281,19 +275,28 @@ func (s *statement) columns(t *audit.Table) []string {
 	return out
 }
 
-func (s *statement) info(t *audit.Table) map[string]string {
-	out := map[string]string{"table": t.Name}
-	var snapshots []string
+// info is additional_info, which Ranger leaves to each plugin.
+type info struct {
+	Mask     string `json:"mask,omitempty"`
+	Via      string `json:"matched-by,omitempty"`
+	Outcome  string `json:"outcome,omitempty"`
+	Policy   string `json:"policy-name,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"`
+	Table    string `json:"table,omitempty"`
+}
+
+func (s *statement) info(t *audit.Table) info {
+	out := info{Table: t.Name}
 	for i := range s.event.Tables {
 		if x := &s.event.Tables[i]; x.Name == t.Name && x.Snapshot != 0 {
-			snapshots = append(snapshots, strconv.FormatInt(x.Snapshot, 10))
+			if out.Snapshot != "" {
+				out.Snapshot += ","
+			}
+			out.Snapshot += strconv.FormatInt(x.Snapshot, 10)
 		}
 	}
-	if len(snapshots) > 0 {
-		out["snapshot"] = strings.Join(snapshots, ",")
-	}
 	if s.event.Outcome != "ok" {
-		out["outcome"] = s.event.Outcome
+		out.Outcome = s.event.Outcome
 	}
 	return out
 }
@@ -310,14 +313,16 @@ func (s *statement) finish() []Event {
 	if host, _, err := net.SplitHostPort(e.Remote); err == nil {
 		ip = host
 	}
+	at, session := e.Time.UTC().Format(timeLayout), e.Run+"-"+strconv.FormatUint(uint64(e.Connection), 10)
+	id := e.Run + "-" + strconv.FormatUint(e.Seq, 10) + "-"
 	for i := range s.out {
 		x := &s.out[i]
-		x.User, x.Time, x.Agent, x.Host, x.Cluster = e.User, eventTime(e.Time), s.naming.Agent, s.naming.Host, s.naming.Cluster
+		x.User, x.Time, x.Agent, x.Host, x.Cluster = e.User, at, s.naming.Agent, s.naming.Host, s.naming.Cluster
 		x.Enforcer, x.LogType, x.CliType, x.CliIP, x.Data = enforcer, logType, cliType, ip, data
 		// The id tells where the event stands in the audit log of this process, and
 		// makes a second arrival of it harmless.
-		x.ID = fmt.Sprintf("%s-%d-%d", e.Run, e.Seq, i)
-		x.Session = e.Run + "-" + strconv.FormatUint(uint64(e.Connection), 10)
+		x.ID = id + strconv.Itoa(i)
+		x.Session = session
 		x.Seq, x.Count, x.Duration = s.seq.Add(1), 1, int64(e.DurationMS)
 	}
 	return s.out

@@ -1,6 +1,7 @@
 package ranger
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -44,7 +45,7 @@ func TestEvents(t *testing.T) {
 			d.Fatalf(t, "%v", err)
 		}
 		events := testConverter(dataType).events(e)
-		text, err := lines(events)
+		text, err := lines(new(bytes.Buffer), events)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -82,7 +83,7 @@ func TestMembers(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := lines([]Event{e}); err != nil || string(got) != line+"\n" {
+		if got, err := lines(new(bytes.Buffer), []Event{e}); err != nil || string(got) != line+"\n" {
 			t.Errorf("got  %s\nwant %s (%v)", got, line, err)
 		}
 	}
@@ -136,7 +137,7 @@ func TestNoLiterals(t *testing.T) {
 			}
 		}
 		events := testConverter(pick("hive", "trino")).events(e)
-		text, err := lines(events)
+		text, err := lines(new(bytes.Buffer), events)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,7 @@ func TestNoLiterals(t *testing.T) {
 		t.Errorf("the events are of one sort: %v", seen)
 	}
 	// The control: what should be there is.
-	if text, _ := lines(testConverter("hive").events(audit.Event{Type: "statement", Statement: "SELECT ?", Tables: []audit.Table{{Name: "c.n.t"}}})); !strings.Contains(string(text), "SELECT ?") {
+	if text, _ := lines(new(bytes.Buffer), testConverter("hive").events(audit.Event{Type: "statement", Statement: "SELECT ?", Tables: []audit.Table{{Name: "c.n.t"}}})); !strings.Contains(string(text), "SELECT ?") {
 		t.Errorf("no fingerprint: %s", text)
 	}
 }

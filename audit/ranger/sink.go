@@ -1,6 +1,7 @@
 package ranger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,8 +71,9 @@ type Sink struct {
 	outputs   []*output
 	run       string
 
-	mu  sync.Mutex // the order of events is that of their numbers
-	seq uint64
+	mu     sync.Mutex // the order of events is that of their numbers
+	seq    uint64
+	buffer bytes.Buffer
 }
 
 // output is one of a sink.
@@ -197,7 +199,7 @@ func (s *Sink) Record(e audit.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	text, err := lines(events)
+	text, err := lines(&s.buffer, events)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "an audit event cannot be written")
 	}

@@ -133,7 +133,11 @@ func solrDocs(lines [][]byte) ([]byte, error) {
 			// Of a newer version, or damaged: it is found when it is sent alone.
 			return nil, &rejected{"not an event: " + err.Error()}
 		}
-		docs[i] = e.solr()
+		doc, err := e.solr()
+		if err != nil {
+			return nil, &rejected{"not an event: its time cannot be read"}
+		}
+		docs[i] = doc
 	}
 	return json.Marshal(docs)
 }

@@ -1,6 +1,7 @@
 package ranger
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -19,7 +20,7 @@ import (
 
 func eventLine(t *testing.T, user string) []byte {
 	t.Helper()
-	text, err := lines(testConverter("hive").events(one(user)))
+	text, err := lines(new(bytes.Buffer), testConverter("hive").events(one(user)))
 	if err != nil {
 		t.Fatal(err)
 	}
