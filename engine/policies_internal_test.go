@@ -154,3 +154,21 @@ func TestPatterns(t *testing.T) {
 		t.Error("no table covers a table")
 	}
 }
+
+func TestIsOn(t *testing.T) {
+	n := plan.TableName{Catalog: "lake", Namespace: []string{"bank"}, Name: "t"}
+	for resources, want := range map[string]bool{
+		"database=bank, table=s,t, column=c": true, "database=x,lake.bank, table=t": true, "database=x, table=t": false, "database=bank, table=s": false,
+		"database=x, table=y; database=bank, table=t": true, "catalog=lake, schema=bank, table=s,T": true, "database=bank, table!=s": true, "database!=x, table=t": true, "database!=x": false,
+		"root=*, catalog=*, namespace=bank": false, "tag=t": false, "": false, "database=b*, table=*": true,
+	} {
+		s := policy.Stored{Resources: resources, Beyond: []string{"several tables"}}
+		if got := isOn(s, n); got != want {
+			t.Errorf("%s: %v", resources, got)
+		}
+		s.Beyond = nil
+		if isOn(s, n) {
+			t.Errorf("%s: what Definition says whole is taken from elsewhere", resources)
+		}
+	}
+}

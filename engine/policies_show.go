@@ -53,7 +53,7 @@ func (st *statement) showPolicies(ctx context.Context, x *parse.ShowPolicies) (*
 		on = &name
 	}
 	all = slices.DeleteFunc(all, func(s listed) bool {
-		return on != nil && !covers(s.Table, *on) || x.Tag != "" && !strings.EqualFold(s.Tag, x.Tag) ||
+		return on != nil && !isOn(s.Stored, *on) || x.Tag != "" && !strings.EqualFold(s.Tag, x.Tag) ||
 			x.For != nil && !names(s.Items, granteesOf([]parse.Grantee{*x.For})[0]) || x.Like != nil && !like(s.Name, *x.Like)
 	})
 	problems, err := st.problems(ctx, all)
@@ -144,6 +144,40 @@ func covers(of, n plan.TableName) bool {
 	database := strings.TrimPrefix(strings.Join(append([]string{of.Catalog}, of.Namespace...), "."), ".")
 	namespace := strings.Join(n.Namespace, ".")
 	return glob(database, namespace) || glob(database, n.Catalog+"."+namespace)
+}
+
+// isOn reports whether a policy is on a table. Of one that is on several, what the
+// server says of its resources is looked at; where that is not certain, it is.
+func isOn(s policy.Stored, n plan.TableName) bool {
+	if covers(s.Table, n) {
+		return true
+	}
+	if len(s.Beyond) == 0 {
+		return false
+	}
+	for _, resource := range strings.Split(s.Resources, "; ") {
+		values := map[string][]string{}
+		for _, part := range strings.Split(resource, ", ") {
+			if element, list, ok := strings.Cut(part, "="); ok {
+				values[strings.TrimSuffix(element, "!")] = strings.Split(list, ",")
+			}
+		}
+		if strings.Contains(resource, "!=") && values["table"] != nil {
+			return true // all but what it names
+		}
+		var databases []string
+		for _, element := range []string{"database", "schema", "namespace"} {
+			databases = append(databases, values[element]...)
+		}
+		for _, table := range values["table"] {
+			for _, database := range databases {
+				if covers(plan.TableName{Namespace: []string{database}, Name: table}, n) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func glob(pattern, name string) bool {

@@ -31,6 +31,7 @@ import (
 type lake struct {
 	*testing.T
 	engine        *engine.Engine
+	catalog       *catalog.SQL
 	store         *policystore.Store
 	administrator *admin.Administrator
 	root          *engine.Session
@@ -40,6 +41,12 @@ type lake struct {
 var users = []string{"ann", "ben", "control"}
 
 func open(t *testing.T) *lake {
+	t.Helper()
+	return openWith(t, false)
+}
+
+// openWith opens a lake whose tags may go to the policy store too.
+func openWith(t *testing.T, projectTags bool) *lake {
 	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
 	must := func(err error) {
@@ -102,9 +109,9 @@ func open(t *testing.T) *lake {
 	must(err)
 	t.Cleanup(func() { _ = source.Close() })
 	must(source.Reload(ctx))
-	a, err := admin.New(store, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload})
+	a, err := admin.New(store, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", ProjectTags: projectTags, Reload: source.Reload})
 	must(err)
-	l := &lake{T: t, store: store, administrator: a}
+	l := &lake{T: t, catalog: cat, store: store, administrator: a}
 	l.engine = engine.New(engine.Options{
 		Catalogs: registry, Sources: []policy.Source{source}, Administrators: []policy.Administrator{a}, Duck: executor, Scans: scan.New(scan.Options{}),
 		Masks: masks.Options{HashKey: []byte("a key for the tests of policies")}, Audit: audit.Discard{}, StatementTimeout: time.Minute, Version: "8.0.36-SQE",
@@ -367,7 +374,7 @@ func TestPoliciesOfOthers(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
-	if got, err := ask(l.root, "SHOW POLICIES ON TABLE payments"); err != nil || !strings.Contains(got, "nth|") || strings.Contains(got, "good|") {
+	if got, err := ask(l.root, "SHOW POLICIES ON TABLE payments"); err != nil || !strings.Contains(got, "nth|") || !strings.Contains(got, "two|") || strings.Contains(got, "good|") {
 		t.Errorf("%s, %v", got, err)
 	}
 	// What is there is changed without what SQL cannot say being lost.
