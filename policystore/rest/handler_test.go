@@ -26,7 +26,7 @@ const password = "Passw0rd1"
 // tests speak of.
 type face struct {
 	*Handler
-	t     *testing.T
+	t     testing.TB
 	store *policystore.Store
 	log   bytes.Buffer
 }
@@ -42,7 +42,7 @@ func (c *counted) Login(ctx context.Context, user, password string) (*policystor
 	return c.Store.Login(ctx, user, password)
 }
 
-func newFace(t *testing.T, o Options) *face {
+func newFace(t testing.TB, o Options) *face {
 	t.Helper()
 	ctx := context.Background()
 	store, err := policystore.Open(ctx, filepath.Join(t.TempDir(), "store.db"), policystore.Options{AdminPassword: password})
