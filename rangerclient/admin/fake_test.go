@@ -162,7 +162,10 @@ func (f *fake) Policies(_ context.Context, service string) ([]*model.Policy, err
 	return out, nil
 }
 
-func (f *fake) Policy(_ context.Context, id int64) (*model.Policy, error) {
+func (f *fake) Policy(ctx context.Context, id int64) (*model.Policy, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.policies[id]; p != nil {
@@ -191,7 +194,10 @@ func (f *fake) PolicyVersions(_ context.Context, id int64) ([]int64, error) {
 	return out, nil
 }
 
-func (f *fake) PolicyAt(_ context.Context, id, version int64) (*model.Policy, error) {
+func (f *fake) PolicyAt(ctx context.Context, id, version int64) (*model.Policy, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.history[id] {

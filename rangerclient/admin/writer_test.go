@@ -410,6 +410,37 @@ func TestCallerGone(t *testing.T) {
 	wantUsers(t, f, base.ID, "alice", "bob", "carol")
 }
 
+// TestRemovedStaysRemoved: somebody with an old version, in which a mask was that
+// has been taken away since on purpose, does not bring it back.
+func TestRemovedStaysRemoved(t *testing.T) {
+	f := lake()
+	base := stored(t, f, masks(mask("MASK", "a")))
+	// As SQEs do it: 2 and 3 were made from 1, 4 merges them, 5 takes x away.
+	sqe := func(from []int64, users ...string) {
+		p := deep(base)
+		p.DataMaskPolicyItems = nil
+		for _, u := range users {
+			p.DataMaskPolicyItems = append(p.DataMaskPolicyItems, mask("MASK", u))
+		}
+		stamp(p, from)
+		if _, err := f.store("update", p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sqe([]int64{1}, "a", "x")
+	sqe([]int64{1}, "a", "y")
+	sqe([]int64{3, 2}, "a", "x", "y")
+	sqe([]int64{4}, "a", "y")
+	f.before = once(func(string, int64) error { sqe([]int64{2}, "a", "x", "z"); return nil })
+	if _, err := testWriter(f).Edit(author, Place{Service: "lake", Name: "m"}, adding(mask("MASK", "w"))); err != nil {
+		t.Fatal(err)
+	}
+	wantUsers(t, f, base.ID, "a", "w", "y", "z")
+	if got := stamped(f.policies[base.ID]); !slices.Equal(got, []int64{7, 6}) {
+		t.Errorf("made from %v", got)
+	}
+}
+
 // TestWriters: several processes add at the same time; nothing is lost.
 func TestWriters(t *testing.T) {
 	for round := range 4 {
