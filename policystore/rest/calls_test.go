@@ -277,6 +277,64 @@ func TestGrant(t *testing.T) {
 	f.want(400, "Unauthenticated", f.ask("admin", "POST", "/service/plugins/services/grant/hive", map[string]any{}))
 }
 
+// TestRoleCalls: an account of a plugin speaks for a user, and it is the user's
+// rights that count.
+func TestRoleCalls(t *testing.T) {
+	f := newFace(t, Options{})
+	ctx := context.Background()
+	if _, err := f.store.CreateRole(ctx, &model.Role{Name: "r", Users: []model.Member{{Name: "member", IsAdmin: true}, {Name: "lister"}}}); err != nil {
+		t.Fatal(err)
+	}
+	members := func() string {
+		r, err := f.store.Role(ctx, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, m := range r.Users {
+			out = append(out, fmt.Sprint(m.Name, m.IsAdmin))
+		}
+		return strings.Join(out, " ")
+	}
+	const before = "membertrue listerfalse"
+	grant := func(user, verb, grantor, grantee string) int {
+		q := grantRole{Grantor: grantor, TargetRoles: []string{"r"}, Users: []string{grantee}}
+		return f.ask(user, "PUT", "/service/public/v2/api/roles/"+verb+"/hive", q).Code
+	}
+	for _, c := range []struct{ user, grantor string }{
+		{"plain", "plain"}, {"plain", ""}, {"lister", "lister"}, {"plain", "member"}, {"plain", "admin"}, {"steward", "plain"}, {"steward", "lister"}, {"steward", "nosuch"}, {"granter", "admin"}, {"auditor", "auditor"},
+	} {
+		if code := grant(c.user, "grant", c.grantor, "plain"); code != 400 || members() != before {
+			t.Errorf("%+v: %d, %s", c, code, members())
+		}
+	}
+	for _, c := range []struct{ user, grantor string }{{"admin", ""}, {"steward", ""}, {"steward", "steward"}, {"steward", "member"}, {"steward", "admin"}, {"member", "member"}, {"admin", "member"}} {
+		if code := grant(c.user, "grant", c.grantor, "plain"); code != 200 || members() != before+" plainfalse" {
+			t.Errorf("%+v: %d, %s", c, code, members())
+		}
+		if code := grant(c.user, "revoke", c.grantor, "plain"); code != 200 || members() != before {
+			t.Errorf("%+v: %d, %s", c, code, members())
+		}
+	}
+	const path = "/service/public/v2/api/roles"
+	f.want(400, "permission", f.ask("steward", "POST", path+"?serviceName=hive", model.Role{Name: "new", CreatedByUser: "plain"}))
+	f.want(400, "permission", f.ask("steward", "POST", path+"?serviceName=open", model.Role{Name: "new"}))
+	f.want(400, "permission", f.ask("steward", "POST", path, model.Role{Name: "new"}))
+	f.want(400, "permission", f.ask("plain", "POST", path+"?serviceName=hive", model.Role{Name: "new", CreatedByUser: "steward"}))
+	f.want(200, "new", f.ask("steward", "POST", path+"?serviceName=hive", model.Role{Name: "new", CreatedByUser: "steward"}))
+	f.want(400, "permission", f.ask("steward", "DELETE", path+"/name/new?serviceName=hive&execUser=plain", nil))
+	f.want(400, "permission", f.ask("steward", "DELETE", path+"/name/new", nil))
+	f.want(204, "", f.ask("steward", "DELETE", path+"/name/new?serviceName=hive&execUser=steward", nil))
+	f.want(400, "get details for r", f.ask("lister", "GET", path+"/name/r", nil))
+	f.want(200, "member", f.ask("steward", "GET", path+"/name/r?serviceName=hive&execUser=member", nil))
+	f.want(400, "get details for r", f.ask("steward", "GET", path+"/name/r?serviceName=hive&execUser=lister", nil))
+	f.want(200, "member", f.ask("auditor", "GET", path+"/name/r", nil))
+	f.want(400, "", f.ask("steward", "GET", path+"/names?serviceName=hive&execUser=plain", nil))
+	f.want(200, `["r"]`, f.ask("steward", "GET", path+"/names?serviceName=hive&execUser=steward", nil))
+	f.want(200, `["r"]`, f.ask("lister", "GET", path+"/user/lister", nil))
+	f.want(400, "", f.ask("lister", "GET", path+"/user/member", nil))
+}
+
 func TestAudit(t *testing.T) {
 	var got []string
 	f := newFace(t, Options{Audit: func(_ context.Context, user string, event json.RawMessage) error {

@@ -104,8 +104,7 @@ func (c *call) mayGrant(s *model.Service, q *grantRequest, verb string) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(u.AdminRoles, "ROLE_SYS_ADMIN") || named(s.Configs[adminUsers], u.Name) ||
-		slices.ContainsFunc(u.Groups, func(g string) bool { return named(s.Configs[adminGroups], g) }) {
+	if slices.Contains(u.AdminRoles, "ROLE_SYS_ADMIN") || administers(s, u) {
 		return nil
 	}
 	return refused

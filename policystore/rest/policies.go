@@ -64,18 +64,20 @@ func (c *call) administers(service string) (bool, error) {
 }
 
 func (c *call) administersThis(s *model.Service) (bool, error) {
-	if c.account.IsAdmin() || named(s.Configs[adminUsers], c.account.Name) {
+	if c.account.IsAdmin() {
 		return true, nil
-	}
-	groups := s.Configs[adminGroups]
-	if groups == "" {
-		return false, nil
 	}
 	u, err := c.store.User(c.ctx, c.account.Name)
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(u.Groups, func(g string) bool { return named(groups, g) }), nil
+	return administers(s, u), nil
+}
+
+// administers reports whether the service names the user, or a group of the user,
+// as its administrator.
+func administers(s *model.Service, u *model.User) bool {
+	return named(s.Configs[adminUsers], u.Name) || slices.ContainsFunc(u.Groups, func(g string) bool { return named(s.Configs[adminGroups], g) })
 }
 
 // named is listed without "*": everybody is no administrator.

@@ -14,7 +14,7 @@ func (h *Handler) roleRoutes() {
 		h.handle(http.MethodGet, p+"/names", anybody, (*call).roleNames)
 		h.handle(http.MethodGet, p+"/user/:user", anybody, (*call).rolesOfUser)
 		h.handle(http.MethodGet, p+"/name/:name", anybody, (*call).getRole)
-		h.handle(http.MethodDelete, p+"/name/:name", sysadmins, func(c *call) (any, error) { return nil, c.store.DeleteRole(c.ctx, c.vars["name"]) })
+		h.handle(http.MethodDelete, p+"/name/:name", anybody, (*call).deleteRole)
 		h.handle(http.MethodGet, p+"/:id", readers, func(c *call) (any, error) {
 			return c.withRole(func(r *model.Role) (any, error) { return r, nil })
 		})
@@ -45,28 +45,79 @@ func (h *Handler) roleRoutes() {
 	})
 }
 
-// forService reports whether the account may act on roles for the service that
-// the request names.
-func (c *call) forService(service string) (bool, error) {
-	if c.account.IsAdmin() {
-		return true, nil
-	}
-	if service == "" {
-		return false, nil
-	}
-	return c.administers(service)
+// actor is on whose behalf a call on roles is made.
+type actor struct {
+	name   string
+	groups []string
+	admin  bool // of Ranger, or of the service that the call names
 }
 
-func (c *call) createRole() (any, error) {
-	ok, err := c.forService(c.query("serviceName"))
+// actor finds on whose behalf the account calls. Plugins name the user of their
+// own whose statement it is; only accounts that administer the service may, and
+// then it is that user's rights that count. Others speak for themselves. It is nil
+// for whoever may not.
+func (c *call) actor(service, name string) (*actor, error) {
+	u, err := c.store.User(c.ctx, c.account.Name)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, bad("User doesn't have permissions to create role")
+	caller, err := c.as(service, u)
+	if err != nil || name == "" || name == c.account.Name {
+		return caller, err
 	}
+	if !caller.admin {
+		return nil, nil
+	}
+	u, err = c.store.User(c.ctx, name)
+	if admin.KindOf(err) == admin.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.as(service, u)
+}
+
+func (c *call) as(service string, u *model.User) (*actor, error) {
+	a := &actor{name: u.Name, groups: u.Groups, admin: slices.Contains(u.AdminRoles, "ROLE_SYS_ADMIN")}
+	if a.admin || service == "" {
+		return a, nil
+	}
+	s, err := c.store.Service(c.ctx, service)
+	if admin.KindOf(err) == admin.NotFound {
+		return a, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.admin = administers(s, u)
+	return a, nil
+}
+
+// handsOn reports whether the actor may give a role to others and take it.
+func (a *actor) handsOn(r *model.Role) bool {
+	return a != nil && (a.admin ||
+		slices.ContainsFunc(r.Users, func(m model.Member) bool { return m.IsAdmin && m.Name == a.name }) ||
+		slices.ContainsFunc(r.Groups, func(m model.Member) bool { return m.IsAdmin && slices.Contains(a.groups, m.Name) }))
+}
+
+var errNoRoles = bad("User does not have permission for this operation")
+
+// administersRoles refuses whoever may not make and remove roles.
+func (c *call) administersRoles(name string) error {
+	a, err := c.actor(c.query("serviceName"), name)
+	if err == nil && (a == nil || !a.admin) {
+		err = errNoRoles
+	}
+	return err
+}
+
+func (c *call) createRole() (any, error) {
 	r := &model.Role{}
 	if err := c.read(r); err != nil {
+		return nil, err
+	}
+	if err := c.administersRoles(r.CreatedByUser); err != nil {
 		return nil, err
 	}
 	if yes(c.query("createNonExistUserGroup")) {
@@ -76,6 +127,13 @@ func (c *call) createRole() (any, error) {
 	}
 	r.ID = 0
 	return c.store.CreateRole(c.ctx, r)
+}
+
+func (c *call) deleteRole() (any, error) {
+	if err := c.administersRoles(c.query("execUser")); err != nil {
+		return nil, err
+	}
+	return nil, c.store.DeleteRole(c.ctx, c.vars["name"])
 }
 
 // createMembers makes the users and groups of a role that do not exist.
@@ -103,26 +161,25 @@ func (c *call) getRole() (any, error) {
 	if err != nil {
 		return nil, absent(err, hiddenRole)
 	}
-	if c.reader() || slices.ContainsFunc(r.Users, func(m model.Member) bool { return m.Name == c.account.Name }) {
+	exec := c.query("execUser")
+	if exec == "" && c.reader() {
 		return r, nil
 	}
-	ok, err := c.forService(c.query("serviceName"))
-	if err == nil && !ok {
-		err = hiddenRole
-	}
-	if err != nil {
+	a, err := c.actor(c.query("serviceName"), exec)
+	switch {
+	case err != nil:
 		return nil, err
+	case !a.handsOn(r):
+		return nil, hiddenRole
 	}
 	return r, nil
 }
 
 func (c *call) roleNames() (any, error) {
-	ok, err := c.forService(c.query("serviceName"))
-	if err != nil {
-		return nil, err
-	}
-	if !ok && !c.reader() {
-		return nil, bad("User doesn't have permissions to get role names")
+	if exec := c.query("execUser"); exec != "" || !c.reader() {
+		if err := c.administersRoles(exec); err != nil {
+			return nil, err
+		}
 	}
 	roles, err := c.store.Roles(c.ctx)
 	if err != nil {
@@ -203,9 +260,9 @@ func (c *call) updateRole(was *model.Role) (any, error) {
 	return c.store.UpdateRole(c.ctx, r)
 }
 
-// grantRole is GrantRevokeRoleRequest as far as it changes something. Who asks is
-// the account, whatever grantor says.
+// grantRole is GrantRevokeRoleRequest as far as it changes something.
 type grantRole struct {
+	Grantor     string   `json:"grantor"`
 	TargetRoles []string `json:"targetRoles"`
 	Users       []string `json:"users"`
 	Groups      []string `json:"groups"`
@@ -218,7 +275,7 @@ func (c *call) changeMembers(verb string, change func(members []model.Member, na
 	if err := c.read(&q); err != nil {
 		return nil, err
 	}
-	allowed, err := c.forService(c.vars["service"])
+	a, err := c.actor(c.vars["service"], q.Grantor)
 	if err != nil {
 		return nil, err
 	}
@@ -226,17 +283,13 @@ func (c *call) changeMembers(verb string, change func(members []model.Member, na
 	defer c.members.Unlock()
 	var roles []*model.Role
 	for _, name := range q.TargetRoles {
+		refused := bad("User doesn't have permissions to %s role %s", verb, name)
 		r, err := c.store.Role(c.ctx, name)
-		if admin.KindOf(err) == admin.NotFound && allowed {
-			return nil, bad("role with name: %s does not exist ", name)
+		if err != nil {
+			return nil, absent(err, refused)
 		}
-		if err != nil && admin.KindOf(err) != admin.NotFound {
-			return nil, err
-		}
-		// Who administers a role hands it on.
-		mine := func(m model.Member) bool { return m.Name == c.account.Name && m.IsAdmin }
-		if !allowed && (err != nil || !slices.ContainsFunc(r.Users, mine)) {
-			return nil, bad("User doesn't have permissions to %s role", verb)
+		if !a.handsOn(r) {
+			return nil, refused
 		}
 		r.Users = change(r.Users, q.Users, q.GrantOption)
 		r.Groups = change(r.Groups, q.Groups, q.GrantOption)
