@@ -35,6 +35,9 @@ type Sources struct {
 	Policies func() []policy.Status
 	// Running and Queued are the numbers of statements that run and wait.
 	Running, Queued func() int
+	// Targetless is the number of policies that name a table or a column which does
+	// not exist.
+	Targetless func() int
 	// Audit is the condition of every audit output.
 	Audit   func() []AuditOutput
 	Version string
@@ -81,6 +84,7 @@ func NewMetrics(s Sources) *Metrics {
 	}
 	gauge("sqe_statements_running", "Statements that run now.", s.Running)
 	gauge("sqe_statements_queued", "Statements that wait for a place to run.", s.Queued)
+	gauge("sqe_policies_without_target", "Policies on tables or columns that do not exist, which protect nothing.", s.Targetless)
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "sqe_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": s.Version},
 	})

@@ -161,19 +161,15 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 // policyProblems reports policies that name tables or columns which do not exist,
 // and texts that cannot be bound.
 func policyProblems(catalogs *catalog.Registry, sources []policy.Source, o masks.Options) []error {
-	tables, problems := allTables(catalogs)
+	tables, problems := allTables(context.Background(), catalogs)
+	for _, f := range withoutTarget(sources, tables) {
+		problems = append(problems, fmt.Errorf("policy source %s: %s", f.source, f.text))
+	}
 	eng := engine.New(engine.Options{Catalogs: catalogs, Sources: sources, Masks: o, Audit: audit.Discard{}})
 	for _, s := range sources {
 		state, err := s.State()
 		if err != nil {
 			continue // reported before
-		}
-		if checker, ok := state.(interface {
-			Check(tables []*plan.Table) []string
-		}); ok {
-			for _, text := range checker.Check(tables) {
-				problems = append(problems, fmt.Errorf("policy source %s: %s", s.Name(), text))
-			}
 		}
 		if texts, ok := state.(interface {
 			Texts(t *plan.Table) []rangerclient.Text
@@ -212,8 +208,7 @@ func bindText(eng *engine.Engine, t *plan.Table, text rangerclient.Text) error {
 }
 
 // allTables loads the tables of every catalog.
-func allTables(catalogs *catalog.Registry) (tables []*plan.Table, problems []error) {
-	ctx := context.Background()
+func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.Table, problems []error) {
 	for _, cat := range catalogs.All() {
 		namespaces, err := cat.Namespaces(ctx)
 		if err != nil {

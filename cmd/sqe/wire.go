@@ -101,11 +101,12 @@ func (in *instance) build(logTo io.Writer) error {
 	}
 	var eng *engine.Engine
 	metrics := ops.NewMetrics(ops.Sources{
-		Policies: func() []policy.Status { return statuses(sources) },
-		Running:  func() int { return int(executor.Stats().Running) },
-		Queued:   func() int { return int(executor.Stats().Queued) },
-		Audit:    sink.metrics,
-		Version:  versionText(),
+		Policies:   func() []policy.Status { return statuses(sources) },
+		Running:    func() int { return int(executor.Stats().Running) },
+		Queued:     func() int { return int(executor.Stats().Queued) },
+		Targetless: in.watchTargets(catalogs, sources),
+		Audit:      sink.metrics,
+		Version:    versionText(),
 	})
 	eng = engine.New(engine.Options{
 		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
@@ -127,6 +128,23 @@ func maskOptions(cfg *config.Config) masks.Options {
 		HashKey: []byte(cfg.Masks.HashKey.Reveal()), KeepShort: cfg.Masks.ShortValues == "keep",
 		Rendering: masks.Rendering(cfg.Masks.Rendering), UnkeyedHash: cfg.Masks.UnkeyedHash,
 	}
+}
+
+// watchTargets compares policies with the tables while the server runs, and tells
+// how many name something that does not exist.
+func (in *instance) watchTargets(catalogs *catalog.Registry, sources []policy.Source) func() int {
+	t := &targets{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.watch(ctx, catalogs, sources)
+	}()
+	in.closing(func() {
+		cancel()
+		<-done
+	})
+	return t.Missing
 }
 
 func (in *instance) closing(f func()) { in.closers = append(in.closers, f) }

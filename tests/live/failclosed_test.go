@@ -3,9 +3,12 @@
 package live
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"sqe/tests/sqetest"
 )
 
 // What cannot be applied closes what it protects; the control is alice, for whom
@@ -117,5 +120,48 @@ func TestTimeTravelAndMetadataAreGoverned(t *testing.T) {
 	is(t, "alice", q, "1|111-11-1111\n2|222-22-2222\n3|333-33-3333")
 	if a := as(t, "bob", "SELECT * FROM "+ns+".`orders$files`"); strings.Contains(a.Text(), "111-11") {
 		t.Error("bounds of the files show raw values")
+	}
+}
+
+// A policy on a column that never existed protects nothing: SHOW POLICIES, the
+// metric and sqe check say so.
+func TestPoliciesWithoutTargetAreTold(t *testing.T) {
+	ns := orders(t)
+	address, err := sqe.Operations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := func() string {
+		resp, err := client.Get(address + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, value, _ := strings.Cut(string(body), "\nsqe_policies_without_target ")
+		value, _, _ = strings.Cut(value, "\n")
+		return value
+	}
+	becomesMissing := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); missing() != want; time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the metric is %s, want %s", missing(), want)
+			}
+		}
+	}
+	becomesMissing("0")
+	mask(t, ns, "orders", "no_such_column", "MASK_NULL", "", "engineer")
+	becomesMissing("1")
+	row := listed(t, as(t, "carol", "SHOW POLICIES"), "sqe-live-"+ns+"-orders-no_such_column-MASK_NULL")
+	if !strings.Contains(row["problems"], "no_such_column") {
+		t.Errorf("SHOW POLICIES says %q", row["problems"])
+	}
+	out, err := sqetest.Run("check", "-c", sqe.Dir+"/sqe.toml")
+	if err == nil || !strings.Contains(out, "no_such_column") {
+		t.Errorf("sqe check: %v\n%s", err, out)
 	}
 }

@@ -229,7 +229,7 @@ func TestShowMaskingPolicies(t *testing.T) {
 	}
 	for _, statement := range []string{"SHOW MASKING POLICIES", "SHOW POLICIES", `SHOW CREATE POLICY "` + name + `"`} {
 		refused := as(t, "bob", statement)
-		if refused.Err == nil || strings.Contains(refused.Text(), "concat") || !strings.Contains(refused.Err.Error(), strings.Join(strings.Fields(statement)[:2], " ")) {
+		if refused.Number() != 1142 || strings.Contains(refused.Text(), "concat") {
 			t.Errorf("%s as bob: %s", statement, refused.Text())
 		}
 		if a := as(t, "carol", statement); a.Err != nil || len(a.Rows) == 0 {
