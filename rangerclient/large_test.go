@@ -1,10 +1,13 @@
 package rangerclient
 
 import (
+	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -168,6 +171,61 @@ func BenchmarkDecision(b *testing.B) {
 			}
 		})
 	})
+}
+
+// rangerCommand runs Ranger's own plugin, which then decides the same beside.
+var rangerCommand = flag.String("ranger", "", "command that runs the Java program of tests/plugin, as tests/e2e/stack/ranger-plugin prints it")
+
+// BenchmarkRanger has Ranger's engine read the same documents and answer the same
+// questions, when -ranger is given: one question for each column and one for the
+// rows of the table, and one for the object. It reports processor times of a
+// JVM that is warm; first-ms is the first time.
+func BenchmarkRanger(b *testing.B) {
+	if *rangerCommand == "" {
+		b.Skip("-ranger is not given")
+	}
+	bodies := largeBodies(b)
+	question := func(ask, access string, elements map[string]string) map[string]any {
+		return map[string]any{"ask": ask, "elements": elements, "user": "user7", "groups": []string{}, "access": access}
+	}
+	rows := []map[string]any{question("filter", "select", map[string]string{"database": "db7", "table": "t7"})}
+	for n := range largeColumns {
+		rows = append(rows, question("mask", "select", map[string]string{"database": "db7", "table": "t7", "column": "c" + strconv.Itoa(n)}))
+	}
+	object := []map[string]any{question("access", "table-data-read", map[string]string{"root": "POLARIS", "catalog": "c", "namespace": "db7", "table": "t7"})}
+	for _, x := range []struct {
+		name, service, typ string
+		requests           []map[string]any
+	}{{"object", "objects", "polaris", object}, {"rows and values", "data", "hive", rows}} {
+		b.Run(x.name, func(b *testing.B) {
+			document := map[string]any{
+				"type": x.typ, "storeGroups": true, "measure": 10, "requests": x.requests,
+				"policies": json.RawMessage(bodies["policies/"+x.service]), "roles": json.RawMessage(bodies["roles"]), "users": json.RawMessage(bodies["users"]), "tags": nil,
+			}
+			if x.service == "data" {
+				document["tags"] = json.RawMessage(bodies["tags/data"])
+			}
+			text, err := json.Marshal(document)
+			if err != nil {
+				b.Fatal(err)
+			}
+			cmd := exec.CommandContext(b.Context(), "bash", "-c", *rangerCommand)
+			cmd.Stdin = bytes.NewReader(append(text, '\n'))
+			out, err := cmd.Output() // the program repeats by itself
+			if err != nil {
+				b.Fatal(err)
+			}
+			var r struct{ Compile, Heap, Rounds, Round, First float64 }
+			if err := json.Unmarshal(out, &r); err != nil || r.Rounds == 0 {
+				b.Fatalf("%v: %s", err, out)
+			}
+			b.ReportMetric(r.Round/1000, "CPU-µs/op")
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(r.Compile/1e6, "compile-ms")
+			b.ReportMetric(r.Heap/1e6, "live-MB")
+			b.ReportMetric(r.First/1e6, "first-ms")
+		})
+	}
 }
 
 // BenchmarkUnchanged is a poll that is answered 304 six times.

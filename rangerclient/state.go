@@ -58,7 +58,10 @@ type State struct {
 	now     func() time.Time
 	objects *eval.Engine // nil: no object gate
 	tables  *eval.Engine
-	docs    *documents
+
+	objectSubjects, tableSubjects subjects
+
+	docs *documents
 }
 
 func newState(source string, o Options, d *documents, now func() time.Time) *State {
@@ -94,11 +97,17 @@ func (s *State) Problems() []string {
 }
 
 func (s *State) subject(e *eval.Engine, p identity.Principal) *eval.Subject {
-	groups := p.Groups
-	if s.options.Groups == GroupsFromRanger {
-		groups = nil
+	remembered := &s.tableSubjects
+	if e == s.objects {
+		remembered = &s.objectSubjects
 	}
-	return e.Subject(p.Name, groups, p.Roles, p.ActiveRoles, p.Attributes)
+	return remembered.get(p, func(p identity.Principal) *eval.Subject {
+		groups := p.Groups
+		if s.options.Groups == GroupsFromRanger {
+			groups = nil
+		}
+		return e.Subject(p.Name, groups, p.Roles, p.ActiveRoles, p.Attributes)
+	})
 }
 
 // Roles implements policy.State: all roles that p holds, whichever are active.
