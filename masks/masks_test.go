@@ -549,15 +549,17 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, action := range []string{Redact, ShowFirst4, ShowLast4, IcebergAlphanum, IcebergShowFirst4, IcebergShowLast4} {
-			got, err := Apply(action, field(plan.String), s, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !utf8.ValidString(got.(string)) {
-				t.Errorf("%s(%q) = %q is not text", action, s, got)
-			}
-			if utf8.RuneCountInString(got.(string)) != utf8.RuneCountInString(s) {
-				t.Errorf("%s(%q) = %q has another length", action, s, got)
+			for _, rendering := range []Rendering{RenderSQE, RenderTrino, RenderSpark} {
+				got, err := Apply(action, field(plan.String), s, Options{Rendering: rendering})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !utf8.ValidString(got.(string)) {
+					t.Errorf("%s(%q) = %q is not text", action, s, got)
+				}
+				if utf8.RuneCountInString(got.(string)) != utf8.RuneCountInString(s) {
+					t.Errorf("%s(%q) = %q has another length", action, s, got)
+				}
 			}
 		}
 	})

@@ -239,6 +239,9 @@ var probes = []Case{
 	{User: "dave", SQL: "SELECT count(*) FROM bank.payments"},
 	{User: "erin", SQL: "SELECT cust_id, full_name, branch FROM bank.customers ORDER BY cust_id"},
 	{User: "bob", SQL: "SELECT residency_region, count(*), sum(risk_score), min(national_id) FROM bank.customers GROUP BY residency_region ORDER BY 1"},
+	{User: "frank", SQL: "SELECT cust_id, full_name, dob FROM bank.customers ORDER BY cust_id"},
+	{User: "s_first", SQL: "SELECT * FROM sem.pub"},
+	{User: "s_other", SQL: "SELECT o.id FROM sem.orders o JOIN sem.allowed a ON o.region = a.region ORDER BY 1"},
 	{User: "raw", SQL: "SELECT * FROM sem.orders ORDER BY id"}, // what nothing may change
 	{User: "nobody", SQL: "SELECT count(*) FROM sem.orders"},
 }
@@ -411,7 +414,27 @@ func prepend(p object, list string, it object) {
 	p[list] = append([]any{it}, have...)
 }
 
+// put makes a policy of the service.
+func put(kind int, resources, items object) func(ctx context.Context, r ranger) error {
+	return func(ctx context.Context, r ranger) error {
+		p := object{
+			"service": prefix + "trino", "name": fmt.Sprintf("later %v", resources), "policyType": kind, "isEnabled": true,
+			"isAuditEnabled": true, "resources": resources,
+		}
+		for k, v := range items {
+			p[k] = v
+		}
+		return r.call(ctx, http.MethodPost, "public/v2/api/policy", p, nil)
+	}
+}
+
+// valid is a schedule that ends with a year.
+func valid(until string) []object {
+	return []object{{"startTime": "2020/01/01 00:00:00", "endTime": until + "/12/31 00:00:00", "timeZone": "UTC"}}
+}
+
 func steps() []change {
+	p := TrinoLive.Policies()
 	ssn := "SELECT ssn FROM sem.orders WHERE id = 1"
 	ids := "SELECT id FROM sem.orders ORDER BY id"
 	return []change{
@@ -448,6 +471,41 @@ func steps() []change {
 		{
 			"a policy is switched off", edit(maskPolicy, "sem.people.ssn", func(p object) { p["isEnabled"] = false }),
 			"s_join", "SELECT ssn FROM sem.people WHERE name = 'Ann'", "111-11-1111",
+		},
+		{
+			"a policy of higher priority", put(maskPolicy, p.place("sem", "orders", "ss*"), object{
+				"policyPriority": 1, "dataMaskPolicyItems": []object{maskItem(users("s_join"), "MASK_NULL", "")},
+			}), "s_join", ssn, sqetest.Null,
+		},
+		{
+			"a pattern of tables", put(maskPolicy, p.place("sem", "allow*", "region"), object{
+				"dataMaskPolicyItems": []object{maskItem(users("s_other"), "CUSTOM", "'hidden'")},
+			}), "s_other", "SELECT region FROM sem.allowed", "hidden",
+		},
+		{
+			"a role in a role", func(ctx context.Context, r ranger) error {
+				var role object
+				if err := r.call(ctx, http.MethodGet, "public/v2/api/roles/name/engineer", nil, &role); err != nil {
+					return err
+				}
+				role["roles"] = []object{{"name": "bank_auditor", "isAdmin": false}}
+				return r.call(ctx, http.MethodPut, fmt.Sprintf("public/v2/api/roles/%v", role["id"]), role, nil)
+			}, "frank", "SELECT count(*), max(risk_score) FROM bank.customers", "7 | " + sqetest.Null,
+		},
+		{
+			"a denial with an exception", put(accessPolicy, p.place("sem", "pub", "v"), object{
+				"denyPolicyItems": []object{item(users("s_other", "s_first"), []string{"select"}, nil)},
+				"denyExceptions":  []object{item(users("s_first"), []string{"select"}, nil)},
+			}), "s_other", "SELECT v FROM sem.pub", "refused",
+		},
+		{
+			"a policy with a schedule", put(filterPolicy, p.place("sem", "peo*", ""), object{
+				"validitySchedules": valid("2199"), "rowFilterPolicyItems": []object{filterItem(users("s_other"), "name = 'Bob'")},
+			}), "s_other", "SELECT name FROM sem.people ORDER BY name", "Bob",
+		},
+		{
+			"a schedule that is over", edit(filterPolicy, "sem.peo*", func(p object) { p["validitySchedules"] = valid("2020") }),
+			"s_other", "SELECT name FROM sem.people ORDER BY name", "Ann; Bob; Eve",
 		},
 		{
 			"a column is denied", edit(accessPolicy, "sem.orders.ssn", func(p object) {
