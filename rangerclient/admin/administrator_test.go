@@ -331,7 +331,7 @@ func TestProjectTagsOpensNoWindow(t *testing.T) {
 	}
 	f.after = nil
 	f.before = func(string, int64) error { return errors.New("no route") }
-	wantFault(t, a.ProjectTags(ctx, root, table, map[string][]string{"iban": {"PII", "NEW"}}, nil), fault.Conflict)
+	wantFault(t, a.ProjectTags(ctx, root, table, map[string][]string{"iban": {"PII", "NEW"}}, nil), fault.Unavailable, "did not answer")
 	off, _ := administrator(t, f, func(c *Config) { c.ProjectTags = false })
 	wantFault(t, off.ProjectTags(ctx, root, table, nil, before), fault.Unsupported)
 }

@@ -59,6 +59,9 @@ func (a *Administrator) ProjectTags(ctx context.Context, by policy.Author, t *pl
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.writer.after)
 	defer cancel()
 	if err := p.run(ctx); err != nil {
+		if lost := (*unanswered)(nil); errors.As(err, &lost) {
+			return fault.Wrap(fault.Unavailable, err, "%s did not answer, and the tags of the table there are not what was sent; look at them before repeating", a.server.Name())
+		}
 		if errors.Is(err, errTagsDiffer) {
 			return fault.Wrap(fault.Conflict, err, "the tags of the table on %s are not what was written: somebody else changes them too, or the server did not take them; repeat the statement", a.server.Name())
 		}
@@ -66,6 +69,13 @@ func (a *Administrator) ProjectTags(ctx context.Context, by policy.Author, t *pl
 	}
 	return a.done(ctx, "the change of tags")
 }
+
+// unanswered says that tags are not as they were sent, and that an answer is
+// missing that could tell why.
+type unanswered struct{ cause error }
+
+func (e *unanswered) Error() string { return "an answer about tags is missing: " + e.cause.Error() }
+func (e *unanswered) Unwrap() error { return e.cause }
 
 var errTagsDiffer = errors.New("the tags read back differ")
 
@@ -80,6 +90,7 @@ type projection struct {
 	server  Server
 	columns []projected
 	now     *model.ServiceTags
+	lost    error // answers that did not come
 }
 
 func (p *projection) run(ctx context.Context) error {
@@ -154,10 +165,13 @@ func (p *projection) run(ctx context.Context) error {
 	if err := p.send(ctx, whole); err != nil {
 		return err
 	}
-	if !p.done() {
-		return errTagsDiffer
+	switch {
+	case p.done():
+		return nil
+	case p.lost != nil:
+		return &unanswered{p.lost}
 	}
-	return nil
+	return errTagsDiffer
 }
 
 func (p *projection) read(ctx context.Context) (err error) {
@@ -171,9 +185,11 @@ func (p *projection) send(ctx context.Context, t *model.ServiceTags) error {
 	if len(t.ServiceResources) == 0 {
 		return nil
 	}
-	if err := p.server.ImportTags(ctx, t); err != nil && KindOf(err) != "" {
+	err := p.server.ImportTags(ctx, t)
+	if KindOf(err) != "" {
 		return err
 	}
+	p.lost = errors.Join(p.lost, err)
 	return p.read(ctx)
 }
 
