@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"sqe/identity"
 	"sqe/masks"
@@ -35,10 +37,12 @@ func (e *Engine) check(ctx context.Context, t *plan.Table, r *policy.Restriction
 	if err != nil {
 		return err
 	}
-	for _, why := range b.Withheld() {
-		return withheld(why)
+	// The reason of the first field, so that a message does not depend on the map.
+	why := b.Withheld()
+	if len(why) == 0 {
+		return nil
 	}
-	return nil
+	return withheld(why[slices.Min(slices.Collect(maps.Keys(why)))])
 }
 
 type withheld string
