@@ -118,7 +118,8 @@ func (c *consumers) furnish() {
 		{Name: "engine", FirstName: "engine", Password: enginePassword, AdminRoles: []string{"ROLE_USER"}},
 		{Name: "ann", FirstName: "ann", Groups: []string{"sales"}, Attributes: map[string]string{"region": "EU"}},
 		{Name: "bob", FirstName: "bob", Groups: []string{"sales", "audit"}, Attributes: map[string]string{"region": "US"}},
-		{Name: "eve", FirstName: "eve", Attributes: map[string]string{"region": "EU"}}, {Name: "zoë", FirstName: "zoë", Attributes: map[string]string{"region": "ÄÖ"}},
+		{Name: "eve", FirstName: "eve", Attributes: map[string]string{"region": "EU"}},
+		{Name: "zoë", FirstName: "zoë", Attributes: map[string]string{"region": "ÄÖ"}},
 	} {
 		do[*model.User](t)(c.admin.CreateUser(ctx, u))
 	}

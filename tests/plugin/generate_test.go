@@ -394,8 +394,11 @@ func definition(typ string) (map[string]any, error) {
 	}
 	conditions, _ := d["policyConditions"].([]any)
 	for n, c := range [][2]string{
-		{"ip-range", "RangerIpMatcher"}, {"time-of-day", "RangerTimeOfDayMatcher"}, {"all-tags", "RangerTagsAllPresentConditionEvaluator"},
-		{"any-tag", "RangerAnyOfExpectedTagsPresentConditionEvaluator"}, {"no-tag", "RangerNoneOfExpectedTagsPresentConditionEvaluator"},
+		{"ip-range", "RangerIpMatcher"},
+		{"time-of-day", "RangerTimeOfDayMatcher"},
+		{"all-tags", "RangerTagsAllPresentConditionEvaluator"},
+		{"any-tag", "RangerAnyOfExpectedTagsPresentConditionEvaluator"},
+		{"no-tag", "RangerNoneOfExpectedTagsPresentConditionEvaluator"},
 	} {
 		conditions = append(conditions, map[string]any{"itemId": 50 + n, "name": c[0], "evaluator": "org.apache.ranger.plugin.conditionevaluator." + c[1]})
 	}

@@ -154,6 +154,9 @@ func TestOracle(t *testing.T) {
 			if text(a.Filter) != text(b.Filter) {
 				what = append(what, "filter")
 			}
+			if what == nil && (a.AccessPolicy != b.AccessPolicy || a.MaskPolicy != b.MaskPolicy || a.FilterPolicy != b.FilterPolicy) {
+				what = append(what, "the policy named")
+			}
 			if what == nil {
 				continue
 			}
