@@ -83,6 +83,8 @@ func TestServiceAdmins(t *testing.T) {
 		f.want(200, `"value":"1,2"`, f.ask(user, "GET", fmt.Sprintf("/service/plugins/policy/%d/versionList", p.ID), nil))
 		f.want(200, "of "+user, f.ask(user, "GET", policy, nil))
 		f.want(403, "delegated-admin", f.ask("plugin", "GET", fmt.Sprintf("%s/%d", policy, p.ID), nil))
+		f.want(403, "delegated-admin", f.ask("plugin", "GET", fmt.Sprintf("/service/plugins/policy/%d/versionList", p.ID), nil))
+		f.want(403, "delegated-admin", f.ask("plugin", "GET", fmt.Sprintf("/service/plugins/policy/%d/version/1", p.ID), nil))
 		f.want(403, "delegated-admin", f.ask("auditor", "PUT", fmt.Sprintf("%s/%d", policy, p.ID), p))
 		f.want(200, "of "+user, f.ask("auditor", "GET", fmt.Sprintf("%s/%d", policy, p.ID), nil))
 		moved := p
@@ -93,6 +95,16 @@ func TestServiceAdmins(t *testing.T) {
 		f.want(204, "", f.ask(user, "DELETE", fmt.Sprintf("%s/%d", policy, p.ID), nil))
 	}
 	f.want(200, "[]", f.ask("plain", "GET", policy, nil))
+}
+
+func TestUsersOfOthers(t *testing.T) {
+	f := newFace(t, Options{})
+	const path = "/service/xusers/users/userName/"
+	f.want(403, "", f.ask("plain", "GET", path+"admin", nil))
+	f.want(403, "", f.ask("plain", "GET", path+"nosuch", nil))
+	f.want(200, `"name":"plain"`, f.ask("plain", "GET", path+"plain", nil))
+	f.want(200, `"name":"plain"`, f.ask("auditor", "GET", path+"plain", nil))
+	f.want(405, "", f.ask("plain", "DELETE", path+"plain", nil))
 }
 
 func TestHiddenPassword(t *testing.T) {

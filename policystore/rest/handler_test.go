@@ -71,7 +71,7 @@ func newFace(t testing.TB, o Options) *face {
 		must(store.CreateUser(ctx, u))
 	}
 	must(store.CreateService(ctx, &model.Service{Name: "hive", Type: "hive", Configs: model.Strings{
-		"username": "x", "password": "secret-of-hive", "jdbc.driverClassName": "x", "jdbc.url": "x",
+		"username": "x", "password": "secret-of-hive", "another.Password": "secret-of-hive", "jdbc.driverClassName": "x", "jdbc.url": "x",
 		mayPolicies: "plugin, other", mayGrant: "granter", mayTags: "tagger", mayUserStore: "lister",
 		adminUsers: "steward", adminGroups: "admins_of_hive",
 	}}))
