@@ -40,8 +40,8 @@ func (h *Handler) downloadRoutes() {
 	for _, d := range []*download{
 		{"policy", "plugins/policies", "lastKnownVersion", []string{mayPolicies, mayGrant}, "User doesn't have permission to download policy", h.store.DownloadPolicies},
 		{"tag", "tags", "lastKnownVersion", []string{mayTags}, "User doesn't have permission to download tags", h.store.DownloadTags},
-		{"role", "roles", "lastKnownRoleVersion", []string{mayPolicies}, "User doesn't have permission to download roles", h.store.DownloadRoles},
-		{"userstore", "xusers", "lastKnownUserStoreVersion", []string{mayUserStore}, "User doesn't have permission to download userstore", h.store.DownloadUserStore},
+		{"role", "roles", "lastKnownRoleVersion", []string{mayPolicies}, "User doesn't have permission to download UserGroupRoles", h.store.DownloadRoles},
+		{"userstore", "xusers", "lastKnownUserStoreVersion", []string{mayUserStore}, "User doesn't have permission to download UsersAndGroups", h.store.DownloadUserStore},
 	} {
 		// Plugins older than 2.9 send a password and leave "secure" out; a Ranger
 		// Admin refuses that, whatever the password.
