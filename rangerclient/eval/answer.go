@@ -50,7 +50,7 @@ type Order uint8
 // The orders.
 const (
 	TagsFirst      Order = iota // Ranger's own
-	ResourcesFirst              // a resource mask before a tag mask
+	ResourcesFirst              // a resource mask before a tag mask that is no override
 )
 
 // MaskAnswer is the answer to a mask request. The zero value: no policy.
@@ -68,8 +68,11 @@ type MaskAnswer struct {
 func (e *Engine) Mask(q *Request, order Order) MaskAnswer {
 	var r result
 	if order == ResourcesFirst {
-		if r = e.evaluate(model.MaskPolicy, q, resourcePhase); !r.allowed {
-			r = e.evaluate(model.MaskPolicy, q, tagPhase)
+		r = e.evaluate(model.MaskPolicy, q, resourcePhase)
+		// As in Ranger's order: the second phase decides where the first says nothing, or
+		// by an override.
+		if t := e.evaluate(model.MaskPolicy, q, tagPhase); t.allowed && (!r.allowed || t.priority > r.priority) {
+			r = t
 		}
 	} else {
 		r = e.evaluate(model.MaskPolicy, q, bothPhases)

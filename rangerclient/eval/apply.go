@@ -139,7 +139,7 @@ func (r *result) take(p *Policy, q *Request, i *item, via string) {
 
 func (r *result) refused(p *Policy, why string) {
 	r.refuse = fmt.Sprintf("policy %d %q of service %s: %s", p.ID, p.Name, p.Service, why)
-	r.allowed, r.determined, r.policy = true, true, p
+	r.allowed, r.determined, r.policy, r.priority = true, true, p, p.Priority
 }
 
 func (p *Policy) applyMask(q *Request, holds tri, r *result) {
