@@ -186,7 +186,7 @@ func definitionOf(x *parse.CreatePolicy) policy.Definition {
 func itemsOf(list []parse.PolicyItem) []policy.Item {
 	var out []policy.Item
 	for _, i := range list {
-		out = append(out, policy.Item{Grantees: granteesOf(i.Grantees), Mask: i.Mask, SQL: i.Text})
+		out = append(out, policy.Item{Grantees: granteesOf(i.Grantees), Mask: i.Mask, SQL: i.Text, Exempt: i.Exempt})
 	}
 	return out
 }
@@ -277,6 +277,9 @@ func itemText(kind policy.DefinitionKind, i policy.Item) string {
 	switch kind {
 	case policy.FilterDefinition:
 		what = "ROW FILTER"
+		if i.Exempt {
+			what = "ROW FILTER NONE"
+		}
 	case policy.AccessDefinition:
 		what = strings.Join(i.Privileges, ", ")
 		if i.Deny {

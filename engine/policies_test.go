@@ -314,7 +314,7 @@ func TestPoliciesOfServers(t *testing.T) {
 	admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
 	user := []policy.Grantee{{Kind: policy.UserGrantee, Name: "x"}}
 	filter := func(name string, table plan.TableName, sql string) policy.Stored {
-		return policy.Stored{Definition: policy.Definition{Name: name, Kind: policy.FilterDefinition, Table: table, Disabled: true, Items: []policy.Item{{Grantees: user, SQL: sql}}}}
+		return policy.Stored{Definition: policy.Definition{Name: name, Kind: policy.FilterDefinition, Table: table, Disabled: true, Items: []policy.Item{{Grantees: user, SQL: sql, Exempt: sql == ""}}}}
 	}
 	bank := plan.TableName{Namespace: []string{"bank"}, Name: "customers"}
 	s.policies = []policy.Stored{

@@ -88,7 +88,11 @@ func levels(n plan.TableName) []string {
 func itemStatement(d policy.Definition, i policy.Item, first bool) string {
 	var b strings.Builder
 	if d.Kind == policy.FilterDefinition {
-		b.WriteString("ROW FILTER TO ")
+		b.WriteString("ROW FILTER ")
+		if i.Exempt {
+			b.WriteString("NONE ")
+		}
+		b.WriteString("TO ")
 	} else {
 		mask := i.Mask
 		if strings.Trim(mask, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != "" || mask == "" {

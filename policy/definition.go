@@ -44,6 +44,9 @@ type Item struct {
 	Mask string
 	// SQL is the condition of a row filter, or the expression of CUSTOM.
 	SQL string
+	// Exempt is an item of a row filter policy without a filter: its principals see
+	// all rows. For a mask that is the mask MASK_NONE.
+	Exempt bool
 	// Privileges and Deny are for access policies.
 	Privileges []string
 	Deny       bool

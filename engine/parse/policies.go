@@ -11,6 +11,7 @@ type Grantee struct{ Kind, Name string }
 // PolicyItem is COLUMN MASK mask TO grantees [ON COLUMN columns] [USING (text)],
 // or ROW FILTER TO grantees USING (text).
 type PolicyItem struct {
+	Exempt   bool   // ROW FILTER NONE
 	Filter   bool   // a row filter
 	Mask     string // upper case when it was written without quotes
 	Grantees []Grantee

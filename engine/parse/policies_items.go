@@ -38,6 +38,9 @@ func (p *parser) item(l *itemList) error {
 	switch {
 	case p.accept("row", "filter"):
 		item.Filter = true
+		if item.Exempt = p.word(0) == "none" && p.word(1) == "to"; item.Exempt {
+			p.pos++
+		}
 	case p.accept("column", "mask"):
 		bare := p.word(0) != ""
 		mask, err := p.looseName("the name of a mask (MASK, MASK_NULL, CUSTOM, ...)")
@@ -65,7 +68,9 @@ func (p *parser) item(l *itemList) error {
 	}
 	custom := strings.EqualFold(item.Mask, "CUSTOM")
 	switch {
-	case item.Filter && item.Text == "":
+	case item.Exempt && item.Text != "":
+		return syntaxAt(p.text, at, "ROW FILTER NONE takes no USING: its principals see all rows")
+	case item.Filter && !item.Exempt && item.Text == "":
 		return p.expected("USING (condition): a ROW FILTER requires USING")
 	case custom && item.Text == "":
 		return p.expected("USING (expression): a CUSTOM COLUMN MASK requires USING")

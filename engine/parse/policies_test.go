@@ -54,6 +54,12 @@ var policyStatements = map[string]Statement{
 		Items: []PolicyItem{{Mask: "MASK", Grantees: []Grantee{{"user", "a"}}}, {Mask: "CUSTOM", Grantees: []Grantee{{"role", "b"}}, Text: "1"}},
 		Until: time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC),
 	},
+	"CREATE POLICY p ON TAG T ROW FILTER NONE TO none, ROLE r, ROW FILTER TO none USING (false)": &CreatePolicy{
+		Name: "p", Tag: "T", Items: []PolicyItem{
+			{Filter: true, Exempt: true, Grantees: []Grantee{{"user", "none"}, {"role", "r"}}},
+			{Filter: true, Grantees: []Grantee{{"user", "none"}}, Text: "false"},
+		},
+	},
 	"CREATE POLICY p ON TABLE `a.b`.c.`d.e`.t ROW FILTER TO ROLE r USING (true), ROW FILTER TO public USING (false)": &CreatePolicy{
 		Name: "p", Table: &TableRef{`a\.b.c.d\.e`, "t"},
 		Items: []PolicyItem{{Filter: true, Grantees: []Grantee{{"role", "r"}}, Text: "true"}, {Filter: true, Grantees: []Grantee{{"group", "public"}}, Text: "false"}},
@@ -154,6 +160,7 @@ func TestPolicyErrors(t *testing.T) {
 		"CREATE POLICY p ON TAG t COLUMN MASK MASK_NULL TO ROLE r ON COLUMN c":                            "column 58: expected USING or the next item: a policy on a tag",
 		"CREATE POLICY p ON TABLE t ROW FILTER TO ROLE r ON COLUMN c USING (1)":                           "column 49: expected USING: a ROW FILTER is on the whole table",
 		"CREATE POLICY p ON TABLE t ROW FILTER TO ON COLUMN c USING (1)":                                  "column 42: expected USER, ROLE or GROUP and a name, found 'ON'",
+		"CREATE POLICY p ON TABLE t ROW FILTER NONE TO r USING (true)":                                    "column 28: ROW FILTER NONE takes no USING: its principals see all rows",
 		"CREATE POLICY p ON TABLE t ROW FILTER TO r USING ()":                                             "column 51: expected the text of the policy",
 		"CREATE POLICY p ON TABLE t ROW FILTER TO r USING (a = 1":                                         "column 56: expected ) after the text of the policy",
 		"CREATE POLICY p ON TABLE t ROW FILTER TO r USING (a = 1) OR (true)":                              "column 58: expected COMMENT, PRIORITY, VALID",

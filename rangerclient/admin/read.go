@@ -28,7 +28,6 @@ const (
 	beyondAccesses     = "accesses other than select"
 	beyondComponents   = "other kinds of services"
 	beyondVariables    = "users that stand for others"
-	beyondNoFilter     = "items without a row filter"
 	beyondNoMask       = "items without a mask"
 	beyondMaskSQL      = "a mask with an expression of its own"
 	beyondAudit        = "no audit"
@@ -297,6 +296,9 @@ func (r *reading) filter(i *model.Item) policy.Item {
 	if f := i.RowFilterInfo; f != nil && f.FilterExpr != nil {
 		out.SQL = *f.FilterExpr
 	}
-	r.add(beyondNoFilter, strings.TrimSpace(out.SQL) == "")
+	// An item without a condition shows all rows.
+	if strings.TrimSpace(out.SQL) == "" {
+		out.SQL, out.Exempt = "", true
+	}
 	return out
 }

@@ -182,8 +182,10 @@ func (l *language) items(kind policy.DefinitionKind, tagged bool, list []policy.
 			return nil, refuse("a mask or a row filter has no privileges; use GRANT and DENY")
 		case kind == policy.FilterDefinition && i.Mask != "":
 			return nil, refuse("a row filter has no mask")
-		case kind == policy.FilterDefinition && strings.TrimSpace(i.SQL) == "":
-			return nil, refuse("a ROW FILTER requires USING with a condition; USING (TRUE) shows all rows")
+		case kind != policy.FilterDefinition && i.Exempt:
+			return nil, refuse("the exemption from a mask is MASK_NONE")
+		case kind == policy.FilterDefinition && i.Exempt != (strings.TrimSpace(i.SQL) == ""):
+			return nil, refuse("a ROW FILTER requires USING with a condition; ROW FILTER NONE shows all rows")
 		case kind == policy.FilterDefinition:
 			item.RowFilterInfo = &model.RowFilterInfo{FilterExpr: &i.SQL}
 		case mask == "":

@@ -171,6 +171,8 @@ func TestRoundTrip(t *testing.T) {
 		for range 1 + r.IntN(3) {
 			i := policy.Item{Grantees: slices.Concat(to(policy.UserGrantee, words()...), to(policy.GroupGrantee, words()...), to(policy.RoleGrantee, words()...))}
 			switch {
+			case d.Kind == policy.FilterDefinition && r.IntN(3) == 0:
+				i.Exempt = true
 			case d.Kind == policy.FilterDefinition:
 				i.SQL = fmt.Sprintf("a = %d", r.IntN(9))
 			case r.IntN(2) == 0:
@@ -255,9 +257,6 @@ func TestBeyond(t *testing.T) {
 			p.Resources = on("tag", "A")
 			p.DataMaskPolicyItems[0].Accesses = accesses("trino:select")
 			p.DataMaskPolicyItems[0].DataMaskInfo.DataMaskType = "trino:MASK"
-		},
-		beyondNoFilter: func(p *model.Policy) {
-			p.PolicyType, p.RowFilterPolicyItems = model.RowFilterPolicy, p.DataMaskPolicyItems
 		},
 	} {
 		p := clone(plain)
