@@ -277,16 +277,18 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 		_, i.anyUser = i.users["{USER}"]
 		_, i.owner = i.users["{OWNER}"]
 		_, i.public = i.groups[publicGroup]
+		foreign := 0 // accesses of other kinds of services
 		for _, a := range m.Accesses {
-			if !a.IsAllowed() {
-				continue
-			}
 			t := strings.ToLower(a.Type)
 			if c.prefix != "" {
 				var mine bool
 				if t, mine = strings.CutPrefix(t, c.prefix); !mine && strings.Contains(t, ":") {
-					continue // of another kind of service
+					foreign++
+					continue
 				}
+			}
+			if !a.IsAllowed() {
+				continue
 			}
 			i.types = append(i.types, t)
 			grants, ok := c.implied[t]
@@ -298,8 +300,8 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 				i.access[g] = struct{}{}
 			}
 		}
-		if c.prefix != "" && len(i.access) == 0 {
-			continue // about another kind of service
+		if foreign > 0 && foreign == len(m.Accesses) {
+			continue
 		}
 		i.conditions = c.compileConditions(p, m.Conditions)
 		if p.PolicyType == model.MaskPolicy {
