@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"testing"
 	"time"
 )
@@ -271,5 +270,3 @@ func tagColumns(t testing.TB, op, database, table string, tags map[string][]stri
 		"serviceResources": resources, "resourceToTagIds": ids,
 	})
 }
-
-func escaped(s string) string { return url.PathEscape(s) }
