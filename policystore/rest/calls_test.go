@@ -349,17 +349,27 @@ func TestRoleCalls(t *testing.T) {
 
 func TestAudit(t *testing.T) {
 	var got []string
-	f := newFace(t, Options{Audit: func(_ context.Context, user string, event json.RawMessage) error {
-		got = append(got, user+string(event))
+	f := newFace(t, Options{Audit: func(_ context.Context, user, service string, event json.RawMessage) error {
+		got = append(got, user+" "+service+string(event))
 		return nil
 	}})
-	f.want(204, "", f.ask("plugin", "POST", "/service/xaudit/access_audit", `[{"a":1},{"a":2}]`))
-	f.want(204, "", f.ask("plugin", "POST", "/service/xaudit/access_audit", `{"a":3}`))
-	if fmt.Sprint(got) != `[plugin{"a":1} plugin{"a":2} plugin{"a":3}]` {
+	f.want(200, "2", f.ask("plugin", "POST", auditPath+"?serviceName=hive&appId=trino", `[{"a":1},{"a":2}]`))
+	f.want(200, "1", f.ask("admin", "POST", auditPath+"?serviceName=open", `[{"a":3}]`))
+	for user, status := range map[string]int{"": 401, "tagger": 403, "plain": 403, "auditor": 403} {
+		f.want(status, "", f.ask(user, "POST", auditPath+"?serviceName=hive", `[{"a":4}]`))
+	}
+	f.want(403, "", f.ask("plugin", "POST", auditPath+"?serviceName=nosuch", `[{"a":4}]`))
+	f.want(400, "", f.ask("admin", "POST", auditPath+"?serviceName=nosuch", `[{"a":4}]`))
+	f.want(400, "", f.ask("plugin", "POST", auditPath+"?serviceName=hive", `{"a":4}`))
+	if fmt.Sprint(got) != `[plugin hive{"a":1} plugin hive{"a":2} admin open{"a":3}]` {
 		t.Error(got)
 	}
 	f = newFace(t, Options{})
-	f.want(404, "", f.ask("plugin", "POST", "/service/xaudit/access_audit", `{"a":3}`))
+	event := `[{"repo":"hive","reqUser":"bob","evtTime":"2026-01-01 10:00:00.000","access":"select","resource":"d/t/c","result":0,"policy":7,"reqData":"SELECT 'a secret'"}]`
+	f.want(200, "1", f.ask("plugin", "POST", auditPath+"?serviceName=hive", event))
+	if log := f.log.String(); !strings.Contains(log, "user=bob") || !strings.Contains(log, "allowed=false") || !strings.Contains(log, "policy=7") || strings.Contains(log, "secret") {
+		t.Error(log)
+	}
 }
 
 func TestListen(t *testing.T) {

@@ -38,9 +38,10 @@ type Store interface {
 type Options struct {
 	MaxBody int64         // bytes of a request; 0: DefaultMaxBody
 	Session time.Duration // how long a session lasts after the login; 0: DefaultSession
-	// Audit takes what plugins report about accesses, one JSON document each; nil:
-	// reports are refused.
-	Audit func(ctx context.Context, user string, event json.RawMessage) error
+	// Audit takes what plugins report about accesses, one JSON document of Ranger's
+	// (AuthzAuditEvent) each; user is the reporting account. nil: who was let do what
+	// is written to Log.
+	Audit func(ctx context.Context, user, service string, event json.RawMessage) error
 	Log   *slog.Logger
 	Now   func() time.Time
 }
@@ -262,6 +263,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 // split cuts a path below /service into segments. A name may hold an escaped
 // slash.
 func split(u *url.URL) ([]string, bool) {
+	if u.Path == auditPath {
+		return []string{"audit", "access"}, true
+	}
 	path, ok := strings.CutPrefix(u.EscapedPath(), "/service/")
 	if !ok {
 		return nil, false

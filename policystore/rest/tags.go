@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -66,28 +65,4 @@ func (c *call) readTags() (*model.ServiceTags, error) {
 		return nil, err
 	}
 	return t, nil
-}
-
-// auditRoutes take reports of accesses. A Ranger Admin has no such call: its
-// plugins write to Solr and the like.
-func (h *Handler) auditRoutes() {
-	if h.o.Audit == nil {
-		return
-	}
-	h.handle(http.MethodPost, "xaudit/access_audit", anybody, func(c *call) (any, error) {
-		var events []json.RawMessage
-		var body json.RawMessage
-		if err := c.read(&body); err != nil {
-			return nil, err
-		}
-		if json.Unmarshal(body, &events) != nil {
-			events = []json.RawMessage{body}
-		}
-		for _, e := range events {
-			if err := h.o.Audit(c.ctx, c.account.Name, e); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	})
 }
