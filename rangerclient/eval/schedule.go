@@ -45,11 +45,14 @@ func newSchedule(m *model.Schedule) (*schedule, error) {
 		if strings.TrimSpace(x.text) == "" {
 			continue
 		}
-		t, err := time.ParseInLocation(scheduleLayout, x.text, zone)
+		t, err := time.Parse(scheduleLayout, x.text)
 		if err != nil {
 			return nil, errors.New("a time of a validity schedule does not parse")
 		}
-		*x.to = t
+		// Ranger takes the zone's offset at this time in UTC, which is another one
+		// within hours of a change of clocks.
+		_, offset := t.In(zone).Zone()
+		*x.to = t.Add(-time.Duration(offset) * time.Second)
 	}
 	for i := range m.Recurrences {
 		r, err := newRecurrence(&m.Recurrences[i])

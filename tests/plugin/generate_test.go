@@ -18,6 +18,8 @@ type generator struct {
 	*rand.Rand
 	typ string // of the service
 	now time.Time
+	// near: times are within hours of now, else within days.
+	near bool
 	// oneTag: the policy in the making is for one tag, and may look at it.
 	oneTag bool
 }
@@ -38,10 +40,25 @@ func newGenerator(seed uint64) *generator {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 9))}
 	g.typ = g.one("hive", "hive", "hive", "trino", "polaris")
 	g.now = time.Date(2026, time.Month(1+g.IntN(12)), 1+g.IntN(28), g.IntN(24), g.IntN(60), 0, 0, time.UTC)
+	if g.maybe(8) { // when clocks are put on or back
+		g.now = []time.Time{
+			time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC), time.Date(2026, 10, 25, 1, 0, 0, 0, time.UTC),
+			time.Date(2026, 3, 8, 7, 0, 0, 0, time.UTC), time.Date(2026, 11, 1, 6, 0, 0, 0, time.UTC),
+		}[g.IntN(4)]
+		g.near = true
+	}
 	return g
 }
 
 func (g *generator) maybe(percent int) bool { return g.IntN(100) < percent }
+
+// moment is at most so many hours before or after now.
+func (g *generator) moment(hours int) time.Time {
+	if g.near {
+		hours = 9
+	}
+	return g.now.Add(time.Duration(g.IntN(2*hours*60)-hours*60) * time.Minute)
+}
 
 func (g *generator) one(list ...string) string { return list[g.IntN(len(list))] }
 
@@ -105,7 +122,7 @@ func (g *generator) request() request {
 	}
 	r := request{
 		Elements: map[string]string{}, User: g.one("u1", "u2", "u3", "ü4"), Groups: []string{}, Access: g.one(accesses[g.typ]...),
-		Time: g.now.Add(time.Duration(g.IntN(14*24*60)-7*24*60) * time.Minute).UnixMilli(), IP: g.one("10.0.0.7", "10.0.1.7", "192.168.1.1"),
+		Time: g.moment(7 * 24).UnixMilli(), IP: g.one("10.0.0.7", "10.0.1.7", "192.168.1.1"),
 	}
 	depth := len(h)
 	if g.maybe(25) {
@@ -229,7 +246,7 @@ func (g *generator) schedules() []model.Schedule {
 	}
 	var out []model.Schedule
 	for range 1 + g.IntN(2) {
-		at := g.now.Add(time.Duration(g.IntN(8*24)-4*24) * time.Hour)
+		at := g.moment(4 * 24)
 		s := model.Schedule{StartTime: at.Format(layout), TimeZone: g.one("UTC", "", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "GMT+5", "GMT-03:30")}
 		switch g.IntN(4) {
 		case 0:
