@@ -34,9 +34,12 @@ type item struct {
 	access                 map[string]struct{} // lower case, with what they imply
 	types                  []string            // as written, in lower case
 	conditions             []condition
+	declared               int // conditions, with those that have no effect
 	mask                   *model.DataMaskInfo
 	filter                 *string
 	broken                 string // why the item cannot be applied
+	number                 int    // in the policy, from 1
+	upper                  string // an access type with capital letters
 }
 
 func set(list []string) map[string]struct{} {
@@ -151,10 +154,10 @@ type compiler struct {
 	conditions map[string]model.ConditionDef
 	prefix     string // of access and mask types in tag policies, "hive:"; empty for the service itself
 	noDeny     bool
-	problems   *[]string
+	problems   *[]Problem
 }
 
-func newCompiler(service string, def *model.ServiceDef, prefix string, implied map[string][]string, accessSize int, problems *[]string) *compiler {
+func newCompiler(service string, def *model.ServiceDef, prefix string, implied map[string][]string, accessSize int, problems *[]Problem) *compiler {
 	c := &compiler{service: service, def: def, prefix: prefix, implied: implied, accessSize: accessSize, problems: problems, conditions: map[string]model.ConditionDef{}}
 	c.kinds[model.AccessPolicy] = newDefinition(def.Resources, nil)
 	c.kinds[model.MaskPolicy] = c.kinds[model.AccessPolicy]
@@ -188,7 +191,7 @@ func impliedGrants(def *model.ServiceDef) (map[string][]string, int) {
 }
 
 func (c *compiler) problem(p *model.Policy, format string, args ...any) {
-	*c.problems = append(*c.problems, fmt.Sprintf("service %s, policy %d %q: ", c.service, p.ID, p.Name)+fmt.Sprintf(format, args...))
+	*c.problems = append(*c.problems, Problem{Service: c.service, Policy: p.ID, Name: p.Name, Text: fmt.Sprintf(format, args...)})
 }
 
 // policy compiles p; nil when it is disabled or of a kind that is not evaluated.
@@ -249,7 +252,7 @@ func (c *compiler) resource(p *model.Policy, d *definition, m map[string]model.R
 			continue
 		}
 		e := newElement(def, values)
-		if !e.wild && p.PolicyType != model.AccessPolicy && !e.any {
+		if !e.wild && !e.any {
 			for _, v := range values.Values {
 				if strings.ContainsAny(v, "*?") {
 					c.problem(p, "%s %q is taken literally (Ranger knows no wildcards here), so it protects nothing", elem, v)
@@ -272,8 +275,8 @@ func sortElements(list []*element, d *definition) {
 
 func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 	var out []*item
-	for _, m := range list {
-		i := &item{users: set(m.Users), groups: set(m.Groups), roles: set(m.Roles), access: map[string]struct{}{}}
+	for n, m := range list {
+		i := &item{number: n + 1, users: set(m.Users), groups: set(m.Groups), roles: set(m.Roles), access: map[string]struct{}{}}
 		_, i.anyUser = i.users["{USER}"]
 		_, i.owner = i.users["{OWNER}"]
 		_, i.public = i.groups[publicGroup]
@@ -291,6 +294,9 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 				continue
 			}
 			i.types = append(i.types, t)
+			if a.Type != strings.ToLower(a.Type) {
+				i.upper = a.Type
+			}
 			grants, ok := c.implied[t]
 			if !ok {
 				c.problem(p, "the service has no access type %q", t)
@@ -303,7 +309,7 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 		if foreign > 0 && foreign == len(m.Accesses) {
 			continue
 		}
-		i.conditions = c.compileConditions(p, m.Conditions)
+		i.conditions, i.declared = c.compileConditions(p, m.Conditions), len(m.Conditions)
 		if p.PolicyType == model.MaskPolicy {
 			c.mask(p, m, i)
 		}
@@ -382,7 +388,7 @@ func (c *compiler) order(p *model.Policy, out *Policy) int {
 				access[a] = true
 			}
 			everybody = everybody || i.public || i.anyUser
-			conditions += len(i.conditions)
+			conditions += i.declared
 		}
 	}
 	if everybody {
