@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -139,13 +141,63 @@ func (r *REST) withoutPolicy(ctx context.Context, id int64, err error) error {
 
 // CreatePolicy implements Server.
 func (r *REST) CreatePolicy(ctx context.Context, p *model.Policy) (*model.Policy, error) {
-	return one[model.Policy](ctx, r, http.MethodPost, api+"policy", nil, p)
+	body, err := policyBody(p)
+	if err != nil {
+		return nil, err
+	}
+	return one[model.Policy](ctx, r, http.MethodPost, api+"policy", nil, body)
 }
 
 // UpdatePolicy implements Server.
 func (r *REST) UpdatePolicy(ctx context.Context, p *model.Policy) (*model.Policy, error) {
-	out, err := one[model.Policy](ctx, r, http.MethodPut, api+"policy/"+num(p.ID), nil, p)
+	body, err := policyBody(p)
+	if err != nil {
+		return nil, err
+	}
+	out, err := one[model.Policy](ctx, r, http.MethodPut, api+"policy/"+num(p.ID), nil, body)
 	return out, missing(err, p.Name)
+}
+
+// policyBody is the policy as a Ranger Admin wants to read it: a recurrence names
+// every field of its schedule, also those that it leaves open, which an Admin
+// drops when it stores them and fails without.
+func policyBody(p *model.Policy) (any, error) {
+	if !slices.ContainsFunc(p.ValiditySchedules, func(s model.Schedule) bool { return len(s.Recurrences) > 0 }) {
+		return p, nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	var body map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&body); err != nil {
+		return nil, err
+	}
+	for _, s := range objects(body["validitySchedules"]) {
+		for _, r := range objects(s["recurrences"]) {
+			schedule, _ := r["schedule"].(map[string]any)
+			for _, field := range []string{"minute", "hour", "dayOfMonth", "dayOfWeek", "month", "year"} {
+				if _, ok := schedule[field]; !ok && schedule != nil {
+					schedule[field] = ""
+				}
+			}
+		}
+	}
+	return body, nil
+}
+
+// objects are the objects of a list.
+func objects(list any) []map[string]any {
+	var out []map[string]any
+	elements, _ := list.([]any)
+	for _, e := range elements {
+		if o, ok := e.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // DeletePolicy implements Server.

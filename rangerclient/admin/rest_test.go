@@ -255,3 +255,29 @@ func TestImportDocument(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecurrencesAreWhole: a Ranger Admin answers 400 to a schedule that leaves a
+// field out.
+func TestRecurrencesAreWhole(t *testing.T) {
+	p := &model.Policy{ID: 9007199254740993, Name: "p", ValiditySchedules: []model.Schedule{{Recurrences: make([]model.Recurrence, 1)}}}
+	p.ValiditySchedules[0].Recurrences[0].Schedule.Hour = "8"
+	body, err := policyBody(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"hour":"8"`, `"minute":""`, `"dayOfMonth":""`, `"dayOfWeek":""`, `"month":""`, `"year":""`, `"id":9007199254740993`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+	p.ValiditySchedules = nil
+	if body, err := policyBody(p); err != nil || body != any(p) {
+		t.Errorf("a policy without recurrences is sent as %v, %v", body, err)
+	}
+}
