@@ -216,6 +216,21 @@ func TestLogin(t *testing.T) {
 	_, err := s.Login(ctx, "engine", "Passw0rd1")
 	refused(t, err, admin.Unauthenticated, 0)
 	must(t)(s.Login(ctx, "admin", adminPassword)) // others are not locked
+	// Nor does the time tell who is locked out, and so that there is such a user.
+	least := func(user, password string) time.Duration {
+		best := time.Hour
+		for range 5 {
+			begin := time.Now()
+			_, _ = s.Login(ctx, user, password)
+			best = min(best, time.Since(begin))
+		}
+		return best
+	}
+	for _, password := range []string{"wrong", "Passw0rd1"} {
+		if known, unknown := least("engine", password), least("ghost", password); known > 4*unknown || unknown > 4*known {
+			t.Errorf("a user who is locked out takes %s, an unknown one %s", known, unknown)
+		}
+	}
 	at.at = at.at.Add(299 * time.Second)
 	_, err = s.Login(ctx, "engine", "Passw0rd1")
 	refused(t, err, admin.Unauthenticated, 0)

@@ -85,6 +85,12 @@ func TestServiceAdmins(t *testing.T) {
 		f.want(403, "delegated-admin", f.ask("plugin", "GET", fmt.Sprintf("%s/%d", policy, p.ID), nil))
 		f.want(403, "delegated-admin", f.ask("plugin", "GET", fmt.Sprintf("/service/plugins/policy/%d/versionList", p.ID), nil))
 		f.want(403, "delegated-admin", f.ask("plugin", "GET", fmt.Sprintf("/service/plugins/policy/%d/version/1", p.ID), nil))
+		// Whether there is a policy is for those who may read it.
+		f.want(200, "of "+user, f.ask(user, "GET", "/service/public/v2/api/service/hive/policy/of%20"+user, nil))
+		f.want(404, "Not found", f.ask(user, "GET", "/service/public/v2/api/service/hive/policy/nosuch", nil))
+		for _, path := range []string{"hive/policy/of%20" + user, "hive/policy/nosuch", "nosuch/policy/nosuch"} {
+			f.want(403, "delegated-admin", f.ask("plugin", "GET", "/service/public/v2/api/service/"+path, nil))
+		}
 		f.want(403, "delegated-admin", f.ask("auditor", "PUT", fmt.Sprintf("%s/%d", policy, p.ID), p))
 		f.want(200, "of "+user, f.ask("auditor", "GET", fmt.Sprintf("%s/%d", policy, p.ID), nil))
 		moved := p
@@ -436,5 +442,59 @@ func TestListen(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestManyConnections: connections that say nothing take no more than the places,
+// and those that wait for one get it.
+func TestManyConnections(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.listener.(*bounded)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve() }()
+	var open []net.Conn
+	for range maxConnections + 20 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	for len(l.places) < maxConnections {
+		time.Sleep(time.Millisecond)
+	}
+	answer := make(chan error, 1)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	go func() {
+		r, err := client.Get("http://" + s.Addr().String())
+		if err == nil {
+			err = r.Body.Close()
+		}
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		t.Fatalf("there was a place: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := len(l.places); n != 0 {
+		t.Errorf("%d places are not free", n)
 	}
 }

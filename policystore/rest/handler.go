@@ -36,7 +36,7 @@ type Store interface {
 
 // Options configures the handler; the zero value is complete.
 type Options struct {
-	MaxBody int64         // bytes of a request; 0: DefaultMaxBody
+	MaxBody int64         // bytes of an administrator's request, of others at most maxPlainBody; 0: DefaultMaxBody
 	Session time.Duration // how long a session lasts after the login; 0: DefaultSession
 	// Audit takes what plugins report about accesses, one JSON document of Ranger's
 	// (AuthzAuditEvent) each; user is the reporting account. nil: who was let do what
@@ -52,6 +52,14 @@ const (
 	DefaultSession = 10 * time.Minute
 )
 
+// What is made of a body takes many times its bytes, and whether the account may
+// make the call is often known from the body only. So others than administrators
+// send no more than this in a request, and few of theirs are read at a time.
+const (
+	maxPlainBody   = 1 << 20
+	maxPlainBodies = 4
+)
+
 // Handler answers requests. It is safe for concurrent use.
 type Handler struct {
 	store    Store
@@ -62,6 +70,7 @@ type Handler struct {
 	// Changes of an object that are a read and a write here: members of roles and
 	// groups.
 	members sync.Mutex
+	bodies  chan struct{} // takes part in a call with a body of somebody who is no administrator
 }
 
 // New makes the handler of a store.
@@ -78,7 +87,7 @@ func New(s Store, o Options) *Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h := &Handler{store: s, o: o, routes: map[string][]route{}, sessions: newSessions(o.Session, o.Now), plugins: newPlugins(o.Now)}
+	h := &Handler{store: s, o: o, routes: map[string][]route{}, sessions: newSessions(o.Session, o.Now), plugins: newPlugins(o.Now), bodies: make(chan struct{}, maxPlainBodies)}
 	h.downloadRoutes()
 	h.policyRoutes()
 	h.serviceRoutes()
@@ -166,6 +175,7 @@ type call struct {
 	r       *http.Request
 	vars    map[string]string
 	account *policystore.Account
+	holds   bool // a place in bodies
 }
 
 func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
@@ -256,7 +266,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 	case found.access == sysadmins && !account.IsAdmin(), found.access == readers && !c.reader():
 		return nil, notForUsers(method)
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, h.o.MaxBody)
+	limit := h.o.MaxBody
+	if !account.IsAdmin() {
+		limit = min(limit, maxPlainBody)
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	defer c.done()
 	return found.call(c)
 }
 
@@ -318,6 +333,9 @@ func (c *call) read(into any) error {
 	if err != nil {
 		return malformed("the request broke off")
 	}
+	if err := c.wait(); err != nil {
+		return err
+	}
 	if !utf8.Valid(body) {
 		return malformed("the request is not UTF-8")
 	}
@@ -325,6 +343,27 @@ func (c *call) read(into any) error {
 		return malformed(err.Error())
 	}
 	return nil
+}
+
+// wait takes a place in bodies for the rest of the call. The body has arrived
+// then: nobody holds a place by sending slowly.
+func (c *call) wait() error {
+	if c.holds || c.account.IsAdmin() {
+		return nil
+	}
+	select {
+	case c.bodies <- struct{}{}:
+		c.holds = true
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+}
+
+func (c *call) done() {
+	if c.holds {
+		<-c.bodies
+	}
 }
 
 // reader reports whether the account may read everything.

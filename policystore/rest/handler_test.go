@@ -233,6 +233,43 @@ func (broken) Zones(context.Context) ([]*model.Zone, error) {
 	return nil, fmt.Errorf("a secret thing")
 }
 
+// TestLargeBodies: what somebody sends who may change nothing is small, and little
+// of it is read at a time.
+func TestLargeBodies(t *testing.T) {
+	f := newFace(t, Options{})
+	const policy = "/service/public/v2/api/policy"
+	body := func(items int) string {
+		return `{"service":"hive","name":"x","policyItems":[` + strings.Repeat("{},", items) + `{}]}`
+	}
+	f.want(413, "larger", f.ask("plain", "POST", policy, body(1<<20/3)))
+	f.want(403, "delegated-admin", f.ask("plain", "POST", policy, body(1000)))
+	f.want(413, "larger", f.ask("steward", "POST", policy, body(1<<20/3)))
+	f.want(400, "3020", f.ask("admin", "POST", policy, body(1<<20/3)))
+
+	for range maxPlainBodies {
+		f.bodies <- struct{}{}
+	}
+	f.want(200, "", f.ask("plain", "GET", policy, nil)) // reading waits for nobody
+	f.want(400, "3020", f.ask("admin", "POST", policy, body(1)))
+	done := make(chan *httptest.ResponseRecorder, 1)
+	go func() { done <- f.ask("plain", "POST", policy, body(1)) }()
+	select {
+	case w := <-done:
+		t.Errorf("it did not wait: %d", w.Code)
+	case <-time.After(20 * time.Millisecond):
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	f.ask("plain", "POST", policy, body(1), func(r *http.Request) { *r = *r.WithContext(ctx) }) // nobody listens: it waits no more
+	for range maxPlainBodies {
+		<-f.bodies
+	}
+	f.want(403, "delegated-admin", <-done)
+	if n := len(f.bodies); n != 0 {
+		t.Errorf("%d places are not free", n)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	f := newFace(t, Options{})
 	f.Handler = New(broken{f.store}, Options{Log: f.o.Log})

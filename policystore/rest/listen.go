@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ func Listen(address string, certificate *tls.Certificate, handler http.Handler) 
 		}
 		return nil, fault.Wrap(fault.Config, err, "the policy store cannot listen on %s; check the address", address)
 	}
+	l = &bounded{Listener: l, places: make(chan struct{}, maxConnections), closed: make(chan struct{})}
 	s := &Server{listener: l, tls: certificate != nil, http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -74,5 +76,49 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = s.http.Close()
 	}
 	_ = s.listener.Close() // Serve may not have been called
+	return err
+}
+
+// maxConnections are open at a time. Each takes a file, also before it logged in,
+// and the rest of the server needs some.
+const maxConnections = 256
+
+// bounded lets connections beyond the places wait for one.
+type bounded struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	close  sync.Once
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.places <- struct{}{}:
+	case <-b.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.places
+		return nil, err
+	}
+	return &placed{Conn: c, leave: func() { <-b.places }}, nil
+}
+
+func (b *bounded) Close() error {
+	b.close.Do(func() { close(b.closed) })
+	return b.Listener.Close()
+}
+
+// placed leaves its place when it is closed.
+type placed struct {
+	net.Conn
+	leave func()
+	once  sync.Once
+}
+
+func (c *placed) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.leave)
 	return err
 }

@@ -231,12 +231,13 @@ func (c *call) remove(p *model.Policy) (any, error) {
 
 // named finds a policy by its name and goes on with it.
 func (c *call) named(service, zone, name string, then func(p *model.Policy) (any, error)) (any, error) {
+	// First: whether there is such a policy is for those who may read it.
+	if err := c.mayRead(service); err != nil {
+		return nil, err
+	}
 	p, err := c.store.PolicyNamed(c.ctx, service, zone, name)
 	if err != nil {
 		return nil, absent(err, errNotFound)
-	}
-	if err := c.mayRead(service); err != nil {
-		return nil, err
 	}
 	return then(p)
 }
