@@ -61,7 +61,8 @@ type state struct {
 	version  string
 	readers  map[string]bool
 	restrict func(p identity.Principal, t *plan.Table) *policy.Restrictions
-	check    func([]*plan.Table) []string
+	findings func([]*plan.Table) []policy.Finding
+	texts    func(t *plan.Table) []policy.PolicyText
 	tags     func(t *plan.Table) map[int][]string
 }
 
@@ -72,11 +73,18 @@ func (s state) TableTags(t *plan.Table) map[int][]string {
 	return s.tags(t)
 }
 
-func (s state) Check(tables []*plan.Table) []string {
-	if s.check == nil {
+func (s state) Findings(tables []*plan.Table) []policy.Finding {
+	if s.findings == nil {
 		return nil
 	}
-	return s.check(tables)
+	return s.findings(tables)
+}
+
+func (s state) Texts(t *plan.Table) []policy.PolicyText {
+	if s.texts == nil {
+		return nil
+	}
+	return s.texts(t)
 }
 
 func (s state) Version() string { return s.version }

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -215,26 +213,40 @@ func match(pattern, name string, many, one rune) bool {
 	return i == len(p)
 }
 
-// problems are, for each policy, why it protects nothing as the tables stand.
-// Only the tables that the policies name are loaded, unless one names several.
+// maxBound bounds the texts of policies that SHOW POLICIES binds, and bindTime the
+// time that it takes for it. sqe check has no bounds.
+const (
+	maxBound = 500
+	bindTime = 5 * time.Second
+)
+
+// problems are, for each policy, what is wrong with it as the tables stand. Only
+// the tables that the policies name are loaded, unless all are needed to tell.
 func (st *statement) problems(ctx context.Context, all []listed) ([][]string, error) {
 	out := make([][]string, len(all))
-	states, err := st.policies()
-	if err != nil {
+	if _, err := st.policies(); err != nil {
 		for i := range out {
 			out[i] = []string{"not checked: " + err.Error()}
 		}
 		return out, nil
 	}
-	var tables []*plan.Table
+	tables := []*plan.Table{}
 	seen := map[string]bool{}
-	several := false
-	for _, s := range all {
-		if s.Kind == policy.AccessDefinition || s.Tag != "" {
+	every := false
+	type key struct {
+		source, service string
+		id              int64
+	}
+	rows := map[key][]int{} // a policy on several tables may have several
+	for i, s := range all {
+		k := key{s.source, s.Service, s.ID}
+		rows[k] = append(rows[k], i)
+		denies := slices.ContainsFunc(s.Items, func(i policy.Item) bool { return i.Deny })
+		if s.Kind == policy.AccessDefinition && !denies {
 			continue
 		}
-		several = several || len(s.Beyond) > 0
-		if s.Table.Name == "" || seen[s.Table.Key()] {
+		every = every || denies || s.Tag != "" || len(s.Beyond) > 0
+		if every || s.Table.Name == "" || seen[s.Table.Key()] {
 			continue
 		}
 		seen[s.Table.Key()] = true
@@ -244,46 +256,32 @@ func (st *statement) problems(ctx context.Context, all []listed) ([][]string, er
 		}
 		tables = append(tables, found...)
 	}
-	if several {
-		tables = nil
+	if every {
+		tables = tables[:0]
 		if err := st.engine.eachTable(ctx, func(t *plan.Table) { tables = append(tables, t) }, func(plan.TableName) {}); err != nil {
 			return nil, err
 		}
 	}
-	byPrefix := map[string][]int{}
-	for i, s := range all {
-		prefix := fmt.Sprintf("policy %q (id %d) ", s.Name, s.ID)
-		byPrefix[prefix] = append(byPrefix[prefix], i)
+	findings := Findings(st.engine.sources, tables)
+	bounded, cancel := context.WithTimeout(ctx, bindTime)
+	defer cancel()
+	findings = append(findings, st.engine.BindTexts(bounded, tables, func(source, service string, id int64) bool {
+		return rows[key{source, service, id}] != nil
+	}, maxBound)...)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	for k, state := range states {
-		checker, ok := state.(interface {
-			Check(tables []*plan.Table) []string
-		})
-		if !ok {
+	for _, f := range findings {
+		if f.ID == 0 {
 			continue
 		}
-		for _, text := range checker.Check(tables) {
-			about, problem := problemOf(text)
-			for _, i := range byPrefix[about] {
-				if all[i].source == st.engine.sources[k].Name() {
-					out[i] = append(out[i], problem)
-				}
+		for _, i := range rows[key{f.Source, f.Service, f.ID}] {
+			if !all[i].Disabled && !slices.Contains(out[i], f.Text) {
+				out[i] = append(out[i], f.Text)
 			}
 		}
 	}
 	return out, nil
-}
-
-// problemOf divides what a source says of a policy, policy "name" (id 1) ..., into
-// whom it is about and what is wrong.
-func problemOf(text string) (about, problem string) {
-	rest, _ := strings.CutPrefix(text, "policy ")
-	name, err := strconv.QuotedPrefix(rest)
-	_, problem, ok := strings.Cut(rest[len(name):], ") ")
-	if err != nil || !ok {
-		return "", text
-	}
-	return strings.TrimSuffix(text, problem), problem
 }
 
 // showMaskingPolicies is SHOW MASKING POLICIES: one row for each item of a mask.

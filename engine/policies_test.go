@@ -289,21 +289,64 @@ func TestShowsWhatProtectsNothing(t *testing.T) {
 		{ID: 4, Definition: policy.Definition{Name: "a", Kind: policy.MaskDefinition, Table: plan.TableName{Catalog: "lake", Namespace: []string{"bank"}, Name: "customers"}, Columns: []string{"gone"}}},
 		{ID: 5, Definition: policy.Definition{Name: "b", Kind: policy.AccessDefinition}, Resources: "root=*", Beyond: []string{"conditions"}},
 	}
-	f.source.set(func(st *state) {
-		st.check = func(tables []*plan.Table) []string {
-			if len(tables) != 1 || tables[0].Name.Name != "customers" {
-				t.Errorf("%d tables were loaded", len(tables))
-			}
-			return []string{`policy "a" (id 4) names column gone`, `policy "a" (id 5) is another`}
-		}
-	})
-	got, err := query(admin, "SHOW POLICIES")
-	if err != nil {
-		t.Fatal(err)
+	loaded, bound := 0, 0
+	filter := func(id int64, sql string) policy.PolicyText {
+		return policy.PolicyText{Policy: "a", ID: id, SQL: sql}
 	}
-	lines := strings.Split(got, "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "|names column gone|4|") || strings.Contains(got, "another") || !strings.Contains(lines[1], "|root=*|") || !strings.Contains(lines[1], "|conditions") {
-		t.Errorf("%s", got)
+	texts := []policy.PolicyText{filter(4, "cust_id > 0"), filter(4, "nothing > 0"), filter(6, "nothing > 1"), {Policy: "a", ID: 4, SQL: "concat({col}, phone)", Column: "iban", Masked: []string{"phone"}}}
+	f.source.set(func(st *state) {
+		st.findings = func(tables []*plan.Table) []policy.Finding {
+			loaded = len(tables)
+			return []policy.Finding{
+				{Kind: policy.Silent, Policy: "a", ID: 4, Text: "names column gone"}, {Kind: policy.Advice, Policy: "a", ID: 4, Text: "is old"},
+				{Kind: policy.Silent, Service: "other", Policy: "a", ID: 4, Text: "is of another service"}, {Kind: policy.Silent, Policy: "a", ID: 6, Text: "is another"},
+				{Kind: policy.Advice, Text: "there are no roles"},
+			}
+		}
+		st.texts = func(t *plan.Table) []policy.PolicyText { bound++; return texts }
+	})
+	show := func(statement string) []string {
+		t.Helper()
+		got, err := query(admin, statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(got, "\n")
+	}
+	lines := show("SHOW POLICIES")
+	for _, want := range []string{"|names column gone; is old; on table lake.bank.customers: ", "Unknown column 'nothing'", `names column "phone", which is masked too|4|`} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("%s\nlacks %s", lines[0], want)
+		}
+	}
+	if all := strings.Join(lines, "\n"); len(lines) != 2 || strings.Contains(all, "another") || strings.Contains(all, "> 1") || !strings.Contains(lines[1], "|root=*|") || !strings.Contains(lines[1], "|NORMAL|||5|") {
+		t.Errorf("%s", all)
+	}
+	if loaded != 1 || bound != 1 {
+		t.Errorf("%d tables were loaded, of %d the texts", loaded, bound)
+	}
+	// Of a policy that is disabled nothing is said: it is meant to do nothing.
+	s.policies[0].Disabled = true
+	if lines := show("SHOW POLICIES LIKE 'a'"); strings.Contains(lines[0], "names column gone") || strings.Contains(lines[0], "Unknown") {
+		t.Errorf("%s", lines[0])
+	}
+	s.policies[0].Disabled = false
+	// The work is bounded, and what was not done is told.
+	texts = nil
+	for range 2000 {
+		texts = append(texts, filter(4, "cust_id > 0"))
+	}
+	if lines := show("SHOW POLICIES"); !strings.Contains(lines[0], "texts that were not bound now") {
+		t.Errorf("%s", lines[0])
+	}
+	texts = texts[:10]
+	if lines := show("SHOW POLICIES"); strings.Contains(lines[0], "not bound") {
+		t.Errorf("%s", lines[0])
+	}
+	// One that denies may be on any table.
+	s.policies[1].Items = []policy.Item{{Deny: true}}
+	if show("SHOW POLICIES"); loaded < 2 {
+		t.Errorf("%d tables were loaded", loaded)
 	}
 }
 

@@ -84,7 +84,7 @@ func NewMetrics(s Sources) *Metrics {
 	}
 	gauge("sqe_statements_running", "Statements that run now.", s.Running)
 	gauge("sqe_statements_queued", "Statements that wait for a place to run.", s.Queued)
-	gauge("sqe_policies_without_target", "Policies on tables or columns that do not exist, which protect nothing.", s.Targetless)
+	gauge("sqe_policies_without_target", "Parts of policies that never act: on tables or columns that do not exist, for nobody, for another access.", s.Targetless)
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "sqe_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": s.Version},
 	})

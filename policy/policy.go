@@ -18,6 +18,7 @@
 package policy
 
 import (
+	"strconv"
 	"time"
 
 	"sqe/identity"
@@ -194,6 +195,59 @@ type Tagger interface {
 	// TableTags lists the tags of a table by field id, its own under id 0. They count
 	// already in Restrict; this is for showing them.
 	TableTags(t *plan.Table) map[int][]string
+}
+
+// FindingKind says how much a Finding weighs.
+type FindingKind uint8
+
+// The kinds of findings.
+const (
+	// Broken cannot be applied as it stands; Status.Problems has it too.
+	Broken FindingKind = iota + 1
+	// Silent is a part of a policy that never acts as policies and tables stand.
+	Silent
+	// Advice is about what is probably not meant.
+	Advice
+)
+
+// Finding is something that those who administer policies should know.
+type Finding struct {
+	Kind FindingKind
+	// Service, Policy and ID name the policy that it is about; ID 0: none.
+	Service string
+	Policy  string
+	ID      int64
+	Text    string // behind the name of the policy
+}
+
+func (f Finding) String() string {
+	if f.ID == 0 {
+		return f.Text
+	}
+	return "policy " + strconv.Quote(f.Policy) + " (id " + strconv.FormatInt(f.ID, 10) + ") " + f.Text
+}
+
+// PolicyText is an SQL text of a policy.
+type PolicyText struct {
+	Service string
+	Policy  string
+	ID      int64
+	SQL     string
+	// Column is set for the expression of a CUSTOM mask: what {col} stands for.
+	Column string
+	// Masked are the other columns that somebody for whom this mask is meant sees
+	// masked; the expression may not name them.
+	Masked []string
+}
+
+// Inspector is a State that can be looked at for what is wrong with its policies.
+type Inspector interface {
+	// Findings compares the policies with each other and with the tables, which are
+	// all that there are; nil: not known, so only what needs none is found.
+	Findings(tables []*plan.Table) []Finding
+	// Texts lists the SQL texts of policies that name the table, without those that
+	// differ for each principal.
+	Texts(t *plan.Table) []PolicyText
 }
 
 // Status is the condition of a source.

@@ -5,15 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"sqe/policy"
 	"sqe/rangerclient/model"
 )
 
-// Advice lists what is allowed in the configuration of the policy server and
-// probably not meant, for the administrator who checks it. Each entry says what to
-// do.
-func (s *State) Advice() []string {
-	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+// advise says what is allowed in the configuration of the policy server and
+// probably not meant. Each entry says what to do.
+func (s *State) advise() []policy.Finding {
+	var out []policy.Finding
+	say := func(format string, args ...any) {
+		out = append(out, policy.Finding{Kind: policy.Advice, Text: fmt.Sprintf(format, args...)})
+	}
 	d := s.docs
 	switch t := d.tables.TagPolicies; {
 	case t == nil:
@@ -33,17 +35,14 @@ func (s *State) Advice() []string {
 	if d.objects == nil {
 		say("no polaris-service is set: another source must decide who may read a table at all, or every table is refused")
 	} else {
-		out = append(out, s.objectAdvice()...)
+		for _, text := range s.objectAdvice() {
+			say("%s", text)
+		}
 	}
 	for _, p := range d.tables.Policies {
 		if p.PolicyType == model.AccessPolicy && p.IsEnabled() && strings.HasPrefix(p.Name, "all - ") {
 			say("service %s has the policies that Ranger makes with a service (%q and others); they are no gate for SQE, and a denial in them withholds columns: delete those that you do not need", d.tablesName, p.Name)
 			break
-		}
-	}
-	for _, p := range d.tables.Policies {
-		if text := endless(p); text != "" {
-			say("policy %q (id %d): %s", p.Name, p.ID, text)
 		}
 	}
 	return out
@@ -72,19 +71,4 @@ func (s *State) objectAdvice() []string {
 		return []string{fmt.Sprintf("policies of service %s for other realms than %q never act here: %s", s.docs.objectsName, s.options.Realm, strings.Join(foreign, ", "))}
 	}
 	return nil
-}
-
-// endless finds items behind one for everybody: of masks and filters the first
-// item that names a principal acts, so they never do.
-func endless(p *model.Policy) string {
-	items := p.DataMaskPolicyItems
-	if p.PolicyType == model.RowFilterPolicy {
-		items = p.RowFilterPolicyItems
-	}
-	for i, item := range items {
-		if slices.Contains(item.Groups, "public") && len(item.Conditions) == 0 && i < len(items)-1 {
-			return fmt.Sprintf("item %d is for everybody, so the %d behind it never act; put it last", i+1, len(items)-1-i)
-		}
-	}
-	return ""
 }

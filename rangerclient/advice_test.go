@@ -41,8 +41,9 @@ func capturedDocuments(t *testing.T) *documents {
 }
 
 func TestAdvice(t *testing.T) {
-	public := &model.Item{Groups: []string{"public"}, DataMaskInfo: &model.DataMaskInfo{DataMaskType: "MASK_NULL"}}
-	bob := &model.Item{Users: []string{"bob"}, DataMaskInfo: &model.DataMaskInfo{DataMaskType: "MASK_NONE"}}
+	access := []model.Access{{Type: "select"}}
+	public := &model.Item{Accesses: access, Groups: []string{"public"}, DataMaskInfo: &model.DataMaskInfo{DataMaskType: "MASK_NULL"}}
+	bob := &model.Item{Accesses: access, Users: []string{"bob"}, DataMaskInfo: &model.DataMaskInfo{DataMaskType: "MASK_NONE"}}
 	mask := func(items ...*model.Item) *model.Policy {
 		return &model.Policy{ID: 900, Name: "ordered", PolicyType: model.MaskPolicy, DataMaskPolicyItems: items}
 	}
@@ -58,7 +59,7 @@ func TestAdvice(t *testing.T) {
 		"no objects":          {func(d *documents) { d.objects = nil }, "no polaris-service"},
 		"no object policies":  {func(d *documents) { d.objects.Policies = nil }, "has no policies"},
 		"default policies":    {func(d *documents) { d.tables.Policies = append(d.tables.Policies, &model.Policy{Name: "all - global"}) }, "makes with a service"},
-		"everybody first":     {func(d *documents) { d.tables.Policies = append(d.tables.Policies, mask(public, bob)) }, "put it last"},
+		"everybody first":     {func(d *documents) { d.tables.Policies = append(d.tables.Policies, mask(public, bob)) }, "put that last"},
 		"everybody last":      {func(d *documents) { d.tables.Policies = append(d.tables.Policies, mask(bob, public)) }, ""},
 		"policies of a realm": {func(d *documents) { foreignRealm(d) }, "set realm in the configuration"},
 		"as captured":         {func(*documents) {}, ""},
@@ -66,11 +67,15 @@ func TestAdvice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := capturedDocuments(t)
 			c.change(d)
-			got := strings.Join(newState("ranger", Options{Realm: "POLARIS"}, d, time.Now).Advice(), "\n")
+			var list []string
+			for _, f := range newState("ranger", Options{Realm: "POLARIS"}, d, time.Now).Findings(nil) {
+				list = append(list, f.String())
+			}
+			got := strings.Join(list, "\n")
 			if c.want != "" && !strings.Contains(got, c.want) {
 				t.Errorf("advice:\n%s\nlacks %q", got, c.want)
 			}
-			for _, other := range []string{"put it last", "set realm", "gives no"} {
+			for _, other := range []string{"put that last", "set realm", "gives no"} {
 				if c.want == "" && strings.Contains(got, other) {
 					t.Errorf("advice without need:\n%s", got)
 				}

@@ -48,18 +48,22 @@ func (s *State) tableRequest(subject *eval.Subject, t *plan.Table) *eval.Request
 	if s.tables.Type() == "trino" {
 		return q.With("catalog", false, t.Name.Catalog).With("schema", false, dotted).With("table", false, t.Name.Name)
 	}
-	var names []string
+	return q.With("database", false, s.databases(t, dotted)...).With("table", false, t.Name.Name)
+}
+
+// databases are the names that hive policies may use for the namespace of the
+// table, which is dotted.
+func (s *State) databases(t *plan.Table, dotted string) []string {
 	switch s.options.DatabaseKey {
 	case KeyNamespace:
-		names = []string{dotted}
+		return []string{dotted}
 	case KeyCatalogNamespace:
-		names = []string{t.Name.Catalog + "." + dotted}
+		return []string{t.Name.Catalog + "." + dotted}
 	case KeyOriginal:
-		names = []string{dotted, t.Name.Namespace[len(t.Name.Namespace)-1]}
+		return []string{dotted, t.Name.Namespace[len(t.Name.Namespace)-1]}
 	default:
-		names = []string{dotted, t.Name.Catalog + "." + dotted}
+		return []string{dotted, t.Name.Catalog + "." + dotted}
 	}
-	return q.With("database", false, names...).With("table", false, t.Name.Name)
 }
 
 // icebergTags are the tags of a table or of a field of the name: its own, and those

@@ -61,7 +61,8 @@ type State struct {
 
 	objectSubjects, tableSubjects subjects
 
-	docs *documents
+	docs  *documents
+	texts bearers
 }
 
 func newState(source string, o Options, d *documents, now func() time.Time) *State {

@@ -8,6 +8,7 @@ import (
 
 	"sqe/identity"
 	"sqe/plan"
+	"sqe/policy"
 	"sqe/rangerclient/model"
 )
 
@@ -143,7 +144,9 @@ func TestCheckTags(t *testing.T) {
 		{"hive", "database=S table=T column=TAX", ""},
 		{"hive", "database=c.s table=t", ""},
 		{"hive", "database=s table=t column=s*", ""},
-		{"hive", "database=* table=none column=none", ""},
+		{"hive", "database=* table=none column=none", "on tables *.none, and no catalog has such a table"},
+		{"hive", "database=* table=t column=n*", "on column n*, which no table that it names ever had"},
+		{"hive", "database=* table=t column=s*", ""},
 		{"hive", "database=s table=t column=none", "on column none, which table c.s.t never had"},
 		{"hive", "database=s table=none column=ssn", "on table s.none, which no catalog has"},
 		{"trino", "catalog=c schema=s table=t column=none", "on column none, which table c.s.t never had"},
@@ -152,7 +155,7 @@ func TestCheckTags(t *testing.T) {
 	} {
 		b := newBuild(t)
 		b.typ = x.typ
-		got := b.serverTags(Options{}, map[string]string{x.resource: "PII"}).Check([]*plan.Table{tab})
+		got := found(b.serverTags(Options{}, map[string]string{x.resource: "PII"}), policy.Silent, tab)
 		switch {
 		case x.want == "" && len(got) > 0:
 			t.Errorf("%s: %q", x.resource, got)

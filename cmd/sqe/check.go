@@ -16,7 +16,6 @@ import (
 	"sqe/plan"
 	"sqe/policy"
 	"sqe/policystore"
-	"sqe/rangerclient"
 	"sqe/rangerclient/admin"
 )
 
@@ -54,8 +53,30 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	maskOptions := maskOptions(cfg)
 	problems = append(problems, keyProblems(sources, maskOptions)...)
+	var tables []*plan.Table // nil: not known
 	if catalogs != nil {
-		problems = append(problems, policyProblems(catalogs, sources, maskOptions)...)
+		var unreadable []error
+		tables, unreadable = allTables(ctx, catalogs)
+		problems = append(problems, unreadable...)
+		if tables == nil && len(unreadable) == 0 {
+			tables = []*plan.Table{}
+		}
+	}
+	findings := engine.Findings(sources, tables)
+	if catalogs != nil {
+		eng := engine.New(engine.Options{Catalogs: catalogs, Sources: sources, Masks: maskOptions, Audit: audit.Discard{}})
+		for _, f := range eng.BindTexts(ctx, tables, nil, 0) {
+			problems = append(problems, fmt.Errorf("policy source %s: %s", f.Source, f))
+		}
+	}
+	var advice []string
+	for _, f := range findings {
+		switch text := fmt.Sprintf("policy source %s: %s", f.Source, f); f.Kind {
+		case policy.Silent:
+			problems = append(problems, errors.New(text))
+		case policy.Advice:
+			advice = append(advice, text)
+		}
 	}
 	users := make([]identity.User, len(cfg.Users))
 	for i, u := range cfg.Users {
@@ -64,7 +85,7 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if _, err := identity.NewStatic(users); err != nil {
 		problems = append(problems, err)
 	}
-	for _, a := range append(sourceAdvice(sources), in.administrationAdvice(ctx)...) {
+	for _, a := range append(advice, in.administrationAdvice(ctx)...) {
 		if _, err := fmt.Fprintln(stdout, "advice:", a); err != nil {
 			return err
 		}
@@ -92,23 +113,6 @@ func (in *instance) existingStore(ctx context.Context) error {
 	in.closing(func() { _ = store.Close() })
 	in.store = store
 	return nil
-}
-
-// sourceAdvice is what the documents of the sources give reason to say.
-func sourceAdvice(sources []policy.Source) []string {
-	var out []string
-	for _, s := range sources {
-		state, err := s.State()
-		if err != nil {
-			continue // reported as a problem
-		}
-		if adviser, ok := state.(interface{ Advice() []string }); ok {
-			for _, a := range adviser.Advice() {
-				out = append(out, fmt.Sprintf("policy source %s: %s", s.Name(), a))
-			}
-		}
-	}
-	return out
 }
 
 // administrationAdvice asks each policy server whether policies can be written
@@ -156,55 +160,6 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 		}
 	}
 	return out
-}
-
-// policyProblems reports policies that name tables or columns which do not exist,
-// and texts that cannot be bound.
-func policyProblems(catalogs *catalog.Registry, sources []policy.Source, o masks.Options) []error {
-	tables, problems := allTables(context.Background(), catalogs)
-	for _, f := range withoutTarget(sources, tables) {
-		problems = append(problems, fmt.Errorf("policy source %s: %s", f.source, f.text))
-	}
-	eng := engine.New(engine.Options{Catalogs: catalogs, Sources: sources, Masks: o, Audit: audit.Discard{}})
-	for _, s := range sources {
-		state, err := s.State()
-		if err != nil {
-			continue // reported before
-		}
-		if texts, ok := state.(interface {
-			Texts(t *plan.Table) []rangerclient.Text
-		}); ok {
-			for _, t := range tables {
-				for _, text := range texts.Texts(t) {
-					if err := bindText(eng, t, text); err != nil {
-						problems = append(problems, fmt.Errorf("policy source %s: policy %q (id %d) on table %s: %w", s.Name(), text.Policy, text.ID, t.Name, err))
-					}
-				}
-			}
-		}
-	}
-	return problems
-}
-
-// bindText binds a row filter or a CUSTOM mask as a statement would.
-func bindText(eng *engine.Engine, t *plan.Table, text rangerclient.Text) error {
-	var err error
-	if f, ok := t.FieldNamed(text.Column); text.Column != "" && ok {
-		var others []int
-		for _, name := range text.Masked {
-			if other, ok := t.FieldNamed(name); ok {
-				others = append(others, other.ID)
-			}
-		}
-		err = eng.CheckMask(context.Background(), t, f.ID, text.SQL, others)
-	} else {
-		err = eng.CheckFilter(context.Background(), t, text.SQL)
-	}
-	// Whoever checks may read policies: the cause says more than the text for users.
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
 }
 
 // allTables loads the tables of every catalog.

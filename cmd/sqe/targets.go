@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sqe/catalog"
+	"sqe/engine"
 	"sqe/plan"
 	"sqe/policy"
 )
@@ -37,7 +38,7 @@ func (t *targets) watch(ctx context.Context, catalogs *catalog.Registry, sources
 			if ctx.Err() != nil {
 				return
 			}
-			t.missing.Store(int64(len(withoutTarget(sources, tables))))
+			t.missing.Store(int64(silent(sources, tables)))
 			looked, seen = time.Now(), version
 		}
 		select {
@@ -60,25 +61,13 @@ func versions(sources []policy.Source) string {
 	return b.String()
 }
 
-// finding is a policy that protects nothing.
-type finding struct{ source, text string }
-
-// withoutTarget lists the policies of the sources that name tables or columns
-// which are not among the tables.
-func withoutTarget(sources []policy.Source, tables []*plan.Table) []finding {
-	var out []finding
-	for _, s := range sources {
-		state, err := s.State()
-		if err != nil {
-			continue // SHOW POLICY STATUS tells
-		}
-		if checker, ok := state.(interface {
-			Check(tables []*plan.Table) []string
-		}); ok {
-			for _, text := range checker.Check(tables) {
-				out = append(out, finding{s.Name(), text})
-			}
+// silent counts parts of policies that never act as the tables stand.
+func silent(sources []policy.Source, tables []*plan.Table) int {
+	n := 0
+	for _, f := range engine.Findings(sources, tables) {
+		if f.Kind == policy.Silent {
+			n++
 		}
 	}
-	return out
+	return n
 }

@@ -33,6 +33,7 @@ type Engine struct {
 	zones       []zone
 	tagPolicies *tagRepository
 	tagged      index
+	resources   []*indexed // all of tagged
 	tags        []Tag
 	roles       *roleGraph
 	users       *model.UserStore
@@ -40,7 +41,7 @@ type Engine struct {
 	superUsers  map[string]struct{}
 	superGroups map[string]struct{}
 	policies    int
-	problems    []string
+	problems    []Problem
 	all         []*Policy
 	hasDeny     bool // an access policy of this service or of its tags may deny
 }
@@ -56,6 +57,7 @@ type tagRepository struct {
 	def    *definition
 	byTag  [3]map[string][]*Policy
 	others [3][]*Policy // with exclusions or wildcards
+	all    []*Policy
 }
 
 // Compile makes the engine of a service.
@@ -154,7 +156,6 @@ func newTagRepository(c *compiler, list []*model.Policy, e *Engine) *tagReposito
 	for k := range t.byTag {
 		t.byTag[k] = map[string][]*Policy{}
 	}
-	var all []*Policy
 	for _, m := range list {
 		p := c.policy(m)
 		// Ranger drops a policy without items for this kind of service when it is not
@@ -165,7 +166,7 @@ func newTagRepository(c *compiler, list []*model.Policy, e *Engine) *tagReposito
 		}
 		e.policies++
 		e.hasDeny = e.hasDeny || p.hasDeny
-		all = append(all, p)
+		t.all = append(t.all, p)
 		literal := true
 		for _, r := range p.resources {
 			literal = literal && len(r.elements) == 1 && plain(r.elements[0]) && !r.elements[0].ignore
@@ -182,7 +183,7 @@ func newTagRepository(c *compiler, list []*model.Policy, e *Engine) *tagReposito
 			}
 		}
 	}
-	rank(all)
+	rank(t.all)
 	return t
 }
 
@@ -203,7 +204,7 @@ func (e *Engine) addTags(c *compiler, t *model.ServiceTags) {
 		var err error
 		if x.validity, err = newSchedules(m.ValidityPeriods); err != nil {
 			x.undecided = true
-			e.problems = append(e.problems, "tag "+m.Type+": "+err.Error()+"; it counts where it takes, not where it gives")
+			e.problems = append(e.problems, Problem{Text: "tag " + m.Type + ": " + err.Error() + "; it counts where it takes, not where it gives"})
 		}
 		position[id] = len(e.tags)
 		e.tags = append(e.tags, x)
@@ -220,7 +221,7 @@ func (e *Engine) addTags(c *compiler, t *model.ServiceTags) {
 			r.elements = append(r.elements, newElement(def, values))
 		}
 		if r.unknown || len(r.elements) == 0 {
-			e.problems = append(e.problems, "a tagged resource names an element that the service does not have")
+			e.problems = append(e.problems, Problem{Text: "a tagged resource names an element that the service does not have"})
 			continue
 		}
 		sortElements(r.elements, c.kinds[0])
@@ -231,6 +232,7 @@ func (e *Engine) addTags(c *compiler, t *model.ServiceTags) {
 			}
 		}
 		e.tagged.add(x)
+		e.resources = append(e.resources, x)
 	}
 }
 
@@ -243,31 +245,8 @@ func (e *Engine) Type() string { return e.serviceType }
 // Policies is the number of policies that may apply.
 func (e *Engine) Policies() int { return e.policies }
 
-// Problems lists, in words for the administrator, policies that cannot be applied
-// as they stand.
-func (e *Engine) Problems() []string { return e.problems }
-
 // Denies reports whether any access policy of the service may deny.
 func (e *Engine) Denies() bool { return e.hasDeny }
-
-// Elements lists the resource elements of policies of a kind with the plain
-// values that they name; fn is called for each policy and resource map.
-func (e *Engine) Elements(kind int, fn func(p *Policy, values map[string][]string)) {
-	for _, p := range e.all {
-		if p.Kind != kind {
-			continue
-		}
-		for _, r := range p.resources {
-			m := map[string][]string{}
-			for _, x := range r.elements {
-				for _, v := range x.values {
-					m[x.name] = append(m[x.name], v.raw)
-				}
-			}
-			fn(p, m)
-		}
-	}
-}
 
 func (e *Engine) super(s *Subject) bool {
 	if _, ok := e.superUsers[s.User]; ok {

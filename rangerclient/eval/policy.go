@@ -38,6 +38,8 @@ type item struct {
 	mask                   *model.DataMaskInfo
 	filter                 *string
 	broken                 string // why the item cannot be applied
+	number                 int    // in the policy, from 1
+	upper                  string // an access type with capital letters
 }
 
 func set(list []string) map[string]struct{} {
@@ -152,10 +154,10 @@ type compiler struct {
 	conditions map[string]model.ConditionDef
 	prefix     string // of access and mask types in tag policies, "hive:"; empty for the service itself
 	noDeny     bool
-	problems   *[]string
+	problems   *[]Problem
 }
 
-func newCompiler(service string, def *model.ServiceDef, prefix string, implied map[string][]string, accessSize int, problems *[]string) *compiler {
+func newCompiler(service string, def *model.ServiceDef, prefix string, implied map[string][]string, accessSize int, problems *[]Problem) *compiler {
 	c := &compiler{service: service, def: def, prefix: prefix, implied: implied, accessSize: accessSize, problems: problems, conditions: map[string]model.ConditionDef{}}
 	c.kinds[model.AccessPolicy] = newDefinition(def.Resources, nil)
 	c.kinds[model.MaskPolicy] = c.kinds[model.AccessPolicy]
@@ -189,7 +191,7 @@ func impliedGrants(def *model.ServiceDef) (map[string][]string, int) {
 }
 
 func (c *compiler) problem(p *model.Policy, format string, args ...any) {
-	*c.problems = append(*c.problems, fmt.Sprintf("service %s, policy %d %q: ", c.service, p.ID, p.Name)+fmt.Sprintf(format, args...))
+	*c.problems = append(*c.problems, Problem{Service: c.service, Policy: p.ID, Name: p.Name, Text: fmt.Sprintf(format, args...)})
 }
 
 // policy compiles p; nil when it is disabled or of a kind that is not evaluated.
@@ -250,10 +252,10 @@ func (c *compiler) resource(p *model.Policy, d *definition, m map[string]model.R
 			continue
 		}
 		e := newElement(def, values)
-		if !e.wild && p.PolicyType != model.AccessPolicy && !e.any {
+		if !e.wild && !e.any {
 			for _, v := range values.Values {
 				if strings.ContainsAny(v, "*?") {
-					c.problem(p, "%s %q is taken literally (Ranger knows no wildcards here), so it protects nothing", elem, v)
+					c.problem(p, "%s %q is taken literally (Ranger knows no wildcards here), so it stands for nothing that can be called so", elem, v)
 				}
 			}
 		}
@@ -273,8 +275,8 @@ func sortElements(list []*element, d *definition) {
 
 func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 	var out []*item
-	for _, m := range list {
-		i := &item{users: set(m.Users), groups: set(m.Groups), roles: set(m.Roles), access: map[string]struct{}{}}
+	for n, m := range list {
+		i := &item{number: n + 1, users: set(m.Users), groups: set(m.Groups), roles: set(m.Roles), access: map[string]struct{}{}}
 		_, i.anyUser = i.users["{USER}"]
 		_, i.owner = i.users["{OWNER}"]
 		_, i.public = i.groups[publicGroup]
@@ -292,6 +294,9 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 				continue
 			}
 			i.types = append(i.types, t)
+			if a.Type != strings.ToLower(a.Type) {
+				i.upper = a.Type
+			}
 			grants, ok := c.implied[t]
 			if !ok {
 				c.problem(p, "the service has no access type %q", t)

@@ -1,0 +1,265 @@
+package rangerclient
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sqe/plan"
+	"sqe/policy"
+	"sqe/rangerclient/eval"
+	"sqe/rangerclient/model"
+)
+
+// Findings implements policy.Inspector.
+func (s *State) Findings(tables []*plan.Table) []policy.Finding {
+	var out []policy.Finding
+	engines := []*eval.Engine{s.tables}
+	if s.objects != nil {
+		engines = append(engines, s.objects)
+	}
+	for _, e := range engines {
+		for _, p := range e.Broken() {
+			f := policy.Finding{Kind: policy.Broken, Service: p.Service, Policy: p.Name, ID: p.Policy, Text: p.Text}
+			if f.ID == 0 {
+				f.Text = p.String()
+			}
+			out = append(out, f)
+		}
+	}
+	seen := map[policy.Finding]bool{}
+	say := func(kind policy.FindingKind, p *eval.Policy, format string, args ...any) {
+		f := policy.Finding{Kind: kind, Text: fmt.Sprintf(format, args...)}
+		if p != nil {
+			f.Service, f.Policy, f.ID = p.Service, p.Name, p.ID
+		}
+		if !seen[f] {
+			seen[f] = true
+			out = append(out, f)
+		}
+	}
+	for _, e := range engines {
+		for _, r := range e.Inspect(selectAccess, s.now()) {
+			kind := policy.Silent
+			if r.Advice {
+				kind = policy.Advice
+			}
+			say(kind, r.Policy, "%s", r.Text)
+		}
+	}
+	if tables != nil {
+		t := s.targets(tables)
+		s.findTargets(t, say)
+		s.findTagged(t, say)
+		s.findTags(tables, say)
+	}
+	out = append(out, s.strangers()...)
+	return append(out, s.advise()...)
+}
+
+// sayer takes one finding; a policy may be found to be the same twice.
+type sayer func(kind policy.FindingKind, p *eval.Policy, format string, args ...any)
+
+// findTargets reports policies that name a table that is not there, or a column
+// that no schema of the table ever had.
+func (s *State) findTargets(t *targets, say sayer) {
+	for _, kind := range []int{model.AccessPolicy, model.MaskPolicy, model.RowFilterPolicy} {
+		s.tables.Resources(kind, func(p *eval.Policy, elements map[string]*eval.Names) {
+			switch {
+			case kind == model.AccessPolicy && (!p.Denies() || s.options.ColumnAccess == ColumnAccessIgnored || elements["column"] == nil):
+				return // no gate
+			case kind == model.AccessPolicy && elements["table"] == nil:
+				return // of columns of something else
+			}
+			t.look(s.places(elements), elements, func(format string, args ...any) { say(policy.Silent, p, format, args...) })
+		})
+	}
+}
+
+// findTagged reports tags of the policy server on what is not there.
+func (s *State) findTagged(t *targets, say sayer) {
+	s.tables.TaggedResources(func(tags []string, elements map[string]*eval.Names) {
+		if s.tables.Type() != "trino" && elements["database"] == nil {
+			return // on something that is no table
+		}
+		t.look(s.places(elements), elements, func(format string, args ...any) {
+			say(policy.Silent, nil, "the tag %s of the policy server %s", strings.Join(tags, ", "), strings.Replace(fmt.Sprintf(format, args...), "names ", "is on ", 1))
+		})
+	})
+}
+
+// look tells which names of a resource stand for nothing.
+func (t *targets) look(databases []value, elements map[string]*eval.Names, say func(format string, args ...any)) {
+	for _, db := range databases {
+		for _, table := range values(elements["table"]) {
+			found := t.tables(db, table)
+			named := db.literal && table.literal
+			if len(found) == 0 {
+				switch text := strings.ReplaceAll(db.text+"."+table.text, "\x00", "."); {
+				case db.all && table.all:
+					// There are no tables at all.
+				case named:
+					say("names table %s, which no catalog has; it protects nothing", text)
+				default:
+					say("names tables %s, and no catalog has such a table; it protects nothing", text)
+				}
+				continue
+			}
+			if c := elements["column"]; c == nil || c.Any || c.Excludes || c.Dynamic() {
+				continue
+			}
+			for _, c := range values(elements["column"]) {
+				if !named {
+					if !t.column(found, c) {
+						say("names column %s, which no table that it names ever had; it protects nothing", c.text)
+					}
+					continue
+				}
+				for _, x := range found {
+					if !t.column([]*plan.Table{x}, c) {
+						say("names column %s, which table %s never had; it protects nothing", c.text, x.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// findTags advises on policies for tags that nothing carries.
+func (s *State) findTags(tables []*plan.Table, say sayer) {
+	carried := map[string]string{} // by the name in lower case
+	exact := map[string]bool{}
+	add := func(name string) {
+		exact[name] = true
+		carried[strings.ToLower(name)] = name
+	}
+	for _, t := range tables {
+		for _, tags := range t.Tags {
+			for _, tag := range tags {
+				add(tag.Name)
+			}
+		}
+	}
+	for _, d := range []*model.ServiceTags{s.docs.tableTags, s.docs.objectTags} {
+		if d == nil {
+			continue
+		}
+		for _, ids := range d.ResourceToTagIDs {
+			for _, id := range ids {
+				add(d.Tags[fmt.Sprint(id)].Type)
+			}
+		}
+	}
+	find := func(p *eval.Policy, tags *eval.Names) {
+		for _, v := range tags.Values {
+			switch other := carried[strings.ToLower(v.Raw)]; {
+			case v.Literal || v.Dynamic || v.Pattern || exact[v.Raw]:
+			case other != "":
+				say(policy.Advice, p, "is for the tag %s, which nothing carries; there is a tag %s, and tags are compared with their case", v.Raw, other)
+			default:
+				say(policy.Advice, p, "is for the tag %s, which no table and no resource of the policy server carries", v.Raw)
+			}
+		}
+	}
+	s.tables.TagPolicies(find)
+	if s.objects != nil {
+		s.objects.TagPolicies(find)
+	}
+}
+
+// maxStrangers bounds the policies of which strangers are told one by one.
+const maxStrangers = 20
+
+// strangers advises on items for users, groups and roles that no document knows.
+// An identity provider may know them.
+func (s *State) strangers() []policy.Finding {
+	d := s.docs
+	known := map[string]map[string]bool{}
+	if d.users != nil {
+		users, groups := map[string]bool{"{USER}": true, "{OWNER}": true}, map[string]bool{"public": true}
+		for u := range d.users.UserAttrMapping {
+			users[u] = true
+		}
+		for u, list := range d.users.UserGroupMapping {
+			users[u] = true
+			for _, g := range list {
+				groups[g] = true
+			}
+		}
+		for g := range d.users.GroupAttrMapping {
+			groups[g] = true
+		}
+		known["user"], known["group"] = users, groups
+	}
+	if d.roles != nil {
+		roles := map[string]bool{}
+		for _, r := range d.roles.RangerRoles {
+			roles[r.Name] = true
+		}
+		known["role"] = roles
+	}
+	var out []policy.Finding
+	more := 0
+	look := func(service string, list []*model.Policy) {
+		for _, p := range list {
+			if !p.IsEnabled() {
+				continue
+			}
+			var names []string
+			note := func(kind string, list []string) {
+				for _, n := range list {
+					if k := known[kind]; k != nil && !k[n] && !strings.Contains(n, "${{") {
+						names = append(names, kind+" "+n)
+					}
+				}
+			}
+			for _, items := range [][]*model.Item{p.PolicyItems, p.DenyPolicyItems, p.AllowExceptions, p.DenyExceptions, p.DataMaskPolicyItems, p.RowFilterPolicyItems} {
+				for _, i := range items {
+					note("user", i.Users)
+					note("group", i.Groups)
+					note("role", i.Roles)
+				}
+			}
+			if len(names) == 0 {
+				continue
+			}
+			if len(out) == maxStrangers {
+				more++
+				continue
+			}
+			slices.Sort(names)
+			names = slices.Compact(names)
+			if len(names) > 5 {
+				names = append(names[:5], fmt.Sprintf("and %d more", len(names)-5))
+			}
+			out = append(out, policy.Finding{
+				Kind: policy.Advice, Service: service, Policy: p.Name, ID: p.ID,
+				Text: "names " + strings.Join(names, ", ") + ", whom the policy server does not know; names are compared with their case, and only a login could bring them",
+			})
+		}
+	}
+	service := func(p *model.ServicePolicies) {
+		look(p.ServiceName, p.Policies)
+		if p.TagPolicies != nil && p == d.tables {
+			look(p.TagPolicies.ServiceName, p.TagPolicies.Policies)
+		}
+		zones := make([]string, 0, len(p.SecurityZones))
+		for name := range p.SecurityZones {
+			zones = append(zones, name)
+		}
+		slices.Sort(zones)
+		for _, name := range zones {
+			look(p.ServiceName, p.SecurityZones[name].Policies)
+		}
+	}
+	service(d.tables)
+	if d.objects != nil {
+		service(d.objects)
+	}
+	if more > 0 {
+		out = append(out, policy.Finding{Kind: policy.Advice, Text: fmt.Sprintf("%d more policies name users, groups or roles whom the policy server does not know", more)})
+	}
+	return out
+}
+
+var _ policy.Inspector = (*State)(nil)
