@@ -298,8 +298,10 @@ func TestShowsWhatProtectsNothing(t *testing.T) {
 		st.findings = func(tables []*plan.Table) []policy.Finding {
 			loaded = len(tables)
 			return []policy.Finding{
-				{Kind: policy.Silent, Policy: "a", ID: 4, Text: "names column gone"}, {Kind: policy.Advice, Policy: "a", ID: 4, Text: "is old"},
-				{Kind: policy.Silent, Service: "other", Policy: "a", ID: 4, Text: "is of another service"}, {Kind: policy.Silent, Policy: "a", ID: 6, Text: "is another"},
+				{Kind: policy.Silent, Policy: "a", ID: 4, Text: "names column gone"},
+				{Kind: policy.Advice, Policy: "a", ID: 4, Text: "is old"},
+				{Kind: policy.Silent, Service: "other", Policy: "a", ID: 4, Text: "is of another service"},
+				{Kind: policy.Silent, Policy: "a", ID: 6, Text: "is another"},
 				{Kind: policy.Advice, Text: "there are no roles"},
 			}
 		}
