@@ -338,6 +338,13 @@ func TestPoliciesOfOthers(t *testing.T) {
 	mask("no-table", map[string][]string{"database": {"lake.bank"}, "table": {"nothing"}, "column": {"x"}}, same)
 	mask("two", map[string][]string{"database": {"bank"}, "table": {"customers", "payments"}, "column": {"cust_id"}}, same)
 	mask("wild", map[string][]string{"database": {"*"}, "table": {"customers"}, "column": {"ph*"}}, same)
+	for name, column := range map[string]string{"stale": "no_such_column", "binds": "phone"} {
+		on := map[string]string{"stale": "full_name", "binds": "email"}[name]
+		mask(name, map[string][]string{"database": {"bank"}, "table": {"customers"}, "column": {on}}, func(p *model.Policy) {
+			p.DataMaskPolicyItems[0].Users = []string{"control"}
+			p.DataMaskPolicyItems[0].DataMaskInfo = &model.DataMaskInfo{DataMaskType: "CUSTOM", ValueExpr: "concat({col}, " + column + ")"}
+		})
+	}
 	mask("nth", map[string][]string{"database": {"bank"}, "table": {"payments"}, "column": {"amount_eur"}}, func(p *model.Policy) { p.PolicyPriority = 1 })
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -362,7 +369,8 @@ func TestPoliciesOfOthers(t *testing.T) {
 	}
 	for name, want := range map[string]struct{ has, lacks string }{
 		"good": {"|bank.customers|IBAN|USER ann: MASK_NULL|", "never"}, "no-column": {"names column nothing", "no catalog"}, "no-table": {"which no catalog has", "never"},
-		"two": {"several tables", "never"}, "wild": {`column "ph*" is taken literally`, "never"}, "nth": {"OVERRIDE", "never"}, "everybody reads": {"access|polaris|", "never"},
+		"two": {"several tables", "never"}, "wild": {`column "ph*" is taken literally`, "never"},
+		"stale": {"|on table lake.bank.customers: the expression of the CUSTOM mask cannot be bound: Unknown column 'no_such_column'|", "never"}, "binds": {"concat({col}, phone)", "on table"}, "nth": {"OVERRIDE", "never"}, "everybody reads": {"access|polaris|", "never"},
 	} {
 		if row := rows[name]; !strings.Contains(row, want.has) || strings.Contains(row, want.lacks) {
 			t.Errorf("%s: %s", name, row)
