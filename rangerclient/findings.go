@@ -71,7 +71,10 @@ func (s *State) findTargets(t *targets, say sayer) {
 			case kind == model.AccessPolicy && elements["table"] == nil:
 				return // of columns of something else
 			}
-			t.look(s.places(elements), elements, func(format string, args ...any) { say(policy.Silent, p, format, args...) })
+			tell := func(format string, args ...any) { say(policy.Silent, p, format, args...) }
+			t.look(s.places(elements), elements, tell, func(found []*plan.Table) {
+				s.findZone(t, p, found, tell)
+			})
 		})
 	}
 }
@@ -84,12 +87,36 @@ func (s *State) findTagged(t *targets, say sayer) {
 		}
 		t.look(s.places(elements), elements, func(format string, args ...any) {
 			say(policy.Silent, nil, "the tag %s of the policy server %s", strings.Join(tags, ", "), strings.Replace(fmt.Sprintf(format, args...), "names ", "is on ", 1))
-		})
+		}, func([]*plan.Table) {})
 	})
 }
 
-// look tells which names of a resource stand for nothing.
-func (t *targets) look(databases []value, elements map[string]*eval.Names, say func(format string, args ...any)) {
+// findZone reports a policy of another security zone than the tables that it names.
+func (s *State) findZone(t *targets, p *eval.Policy, found []*plan.Table, tell func(format string, args ...any)) {
+	if any, ofTables := s.tables.Zones(); !any || !ofTables {
+		return
+	}
+	in := ""
+	for _, x := range found {
+		zone, ok := t.zones[x]
+		if !ok {
+			zone = s.tables.ZoneOf(s.tableRequest(&eval.Subject{}, x))
+			t.zones[x] = zone
+		}
+		if in = zone; zone == p.Zone {
+			return
+		}
+	}
+	if p.Zone == "" {
+		tell("is in no security zone, and table %s is in zone %q, where only policies of the zone act; it protects nothing there", found[0].Name, in)
+		return
+	}
+	tell("is in the security zone %q, and table %s is not; it protects nothing there", p.Zone, found[0].Name)
+}
+
+// look tells which names of a resource stand for nothing, and gives the tables that
+// the others stand for.
+func (t *targets) look(databases []value, elements map[string]*eval.Names, say func(format string, args ...any), each func(found []*plan.Table)) {
 	for _, db := range databases {
 		for _, table := range values(elements["table"]) {
 			found := t.tables(db, table)
@@ -105,6 +132,7 @@ func (t *targets) look(databases []value, elements map[string]*eval.Names, say f
 				}
 				continue
 			}
+			each(found)
 			if c := elements["column"]; c == nil || c.Any || c.Excludes || c.Dynamic() {
 				continue
 			}

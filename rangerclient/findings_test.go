@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sqe/identity"
 	"sqe/plan"
 	"sqe/policy"
 	"sqe/rangerclient/model"
@@ -253,6 +254,42 @@ func TestFindingsFollowOptions(t *testing.T) {
 	}
 	if got := found(b.state(Options{}), policy.Silent, tab); len(got) != 1 {
 		t.Errorf("a denial: %q", got)
+	}
+}
+
+// TestPoliciesOfAnotherZone: in a security zone only its own policies act.
+func TestPoliciesOfAnotherZone(t *testing.T) {
+	inside, outside := table("c.s.in", "a"), table("c.s.out", "a")
+	for _, x := range []struct {
+		zone, res, zoned string // the policy, and what the zone holds
+		want             string
+	}{
+		{"", "database=s table=in column=a", "in", "is in no security zone, and table c.s.in is in zone"},
+		{"", "database=s table=in column=a", "other", ""},
+		{"", "database=s table=out column=a", "in", ""},
+		{"", "database=s table=in|out column=a", "in", "table c.s.in is in zone"},
+		{"z", "database=s table=out column=a", "in", "is in the security zone \"z\", and table c.s.out is not"},
+		{"z", "database=s table=in column=a", "in", ""},
+		{"z", "database=s table=in|out column=a", "*", ""},
+	} {
+		b := newBuild(t)
+		p := b.mask(x.res, "ann: MASK")
+		st := b.state(Options{})
+		zone := &model.ZonePolicies{ZoneName: "z", Resources: []map[string][]string{{"database": {"s"}, "table": {x.zoned}}}}
+		if x.zone != "" {
+			zone.Policies, st.docs.tables.Policies = []*model.Policy{p}, nil
+		}
+		st.docs.tables.SecurityZones = map[string]*model.ZonePolicies{"z": zone}
+		st = newState("test", st.options, st.docs, st.now)
+		got := found(st, policy.Silent, inside, outside)
+		if x.want == "" && len(got) > 0 || x.want != "" && (len(got) != 1 || !strings.Contains(got[0], x.want)) {
+			t.Errorf("policy of zone %q on %s, zone on %s: %q", x.zone, x.res, x.zoned, got)
+		}
+		// What is reported does not act, and what is not does.
+		acts := len(masksOf(t, st, identity.Principal{Name: "ann"}, inside))+len(masksOf(t, st, identity.Principal{Name: "ann"}, outside)) > 0
+		if both := strings.Contains(x.res, "|"); !both && acts != (x.want == "") {
+			t.Errorf("policy of zone %q on %s, zone on %s: it acts: %v", x.zone, x.res, x.zoned, acts)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type targets struct {
 	columns   names[*plan.Table] // every name that a column bears or bore
 	bears     map[*plan.Table]map[string]bool
 	byPattern map[string][]string // columns
+	zones     map[*plan.Table]string
 }
 
 // database is what holds tables, under one of the names that policies use for it.
@@ -120,7 +121,7 @@ func values(n *eval.Names) []value {
 func (s *State) targets(tables []*plan.Table) *targets {
 	t := &targets{
 		byValue: map[string][]*database{}, byPair: map[string][]*plan.Table{},
-		bears: map[*plan.Table]map[string]bool{}, byPattern: map[string][]string{},
+		bears: map[*plan.Table]map[string]bool{}, byPattern: map[string][]string{}, zones: map[*plan.Table]string{},
 	}
 	byName := map[string]*database{}
 	for _, x := range tables {

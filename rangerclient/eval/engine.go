@@ -111,6 +111,9 @@ func (e *Engine) add(c *compiler, zone string, list []*model.Policy) {
 		if p == nil {
 			continue
 		}
+		if p.Zone == "" {
+			p.Zone = zone
+		}
 		e.policies++
 		e.all = append(e.all, p)
 		e.hasDeny = e.hasDeny || p.hasDeny

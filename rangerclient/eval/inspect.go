@@ -137,6 +137,26 @@ func (e *Engine) TagPolicies(fn func(p *Policy, tags *Names)) {
 	}
 }
 
+// Zones reports whether there are security zones, and whether all of them are made
+// of nothing smaller than tables.
+func (e *Engine) Zones() (any, ofTables bool) {
+	ofTables = true
+	for _, z := range e.zones {
+		for _, r := range z.resources {
+			for _, x := range r.elements {
+				ofTables = ofTables && x.name != "column"
+			}
+		}
+	}
+	return len(e.zones) > 0, ofTables
+}
+
+// ZoneOf is the security zone whose policies act on the resource; empty: none.
+func (e *Engine) ZoneOf(q *Request) string {
+	name, _ := e.zoneOf(q)
+	return name
+}
+
 // Denies reports whether the policy may deny.
 func (p *Policy) Denies() bool { return p.hasDeny }
 
