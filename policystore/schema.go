@@ -102,8 +102,11 @@ var pseudoUsers = []string{"{USER}", "{OWNER}"}
 func (s *Store) prepare(ctx context.Context, adminPassword string) error {
 	version := -1
 	err := s.read(ctx, func(q *tx) error { return q.one(`PRAGMA user_version`, nil, &version) })
-	if err != nil || version == schemaVersion {
+	if err != nil {
 		return err
+	}
+	if version == schemaVersion {
+		return s.whole(ctx)
 	}
 	if version > schemaVersion {
 		return newer()
@@ -136,6 +139,26 @@ func (s *Store) prepare(ctx context.Context, adminPassword string) error {
 			return err
 		}
 		return c.exec(fmt.Sprintf(`PRAGMA user_version = %d`, schemaVersion))
+	})
+}
+
+// whole refuses a damaged file. SQLite itself does not notice an index that has lost
+// an entry, or a tag without its resource: with them policies would be lost in
+// silence.
+func (s *Store) whole(ctx context.Context) error {
+	return s.read(ctx, func(q *tx) error {
+		found, err := q.texts(`PRAGMA integrity_check(1)`)
+		if err != nil {
+			return err
+		}
+		torn, err := q.exists(`SELECT 1 FROM pragma_foreign_key_check`)
+		if err != nil {
+			return err
+		}
+		if torn || len(found) != 1 || found[0] != "ok" {
+			return fault.New(fault.Unavailable, "The file of the policy store is damaged; put a backup of it, or an export, in its place")
+		}
+		return nil
 	})
 }
 

@@ -2,7 +2,9 @@ package policystore
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -224,6 +226,66 @@ func TestForeignFile(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), other, Options{}); !fault.Is(err, fault.Config) {
 		t.Errorf("another program's database was opened: %v", err)
+	}
+}
+
+// TestDamagedFile: a store that would lose something in silence is not opened.
+func TestDamagedFile(t *testing.T) {
+	// root is the page of an index, which has one page here, or table.
+	root := func(path, name string) (offset int64) {
+		s := open(t, path, Options{})
+		must(t)(s.CreatePolicy(as("admin"), access("one", "select")))
+		must(t)(s.CreatePolicy(as("admin"), access("two", "select")))
+		err := s.read(t.Context(), func(q *tx) error {
+			var page, size int64
+			if err := q.one(`SELECT rootpage FROM sqlite_master WHERE name = ?`, []any{name}, &page); err != nil {
+				return err
+			}
+			err := q.one(`PRAGMA page_size`, nil, &size)
+			offset = (page - 1) * size
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return offset
+	}
+	for _, name := range []string{"policies_service", "sqlite_autoindex_services_1", "memberships", "role_refs"} {
+		path := seededFile(t)
+		at := root(path, name)
+		if err := open(t, path, Options{}).Close(); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The last entry is not counted: SQLite reads on without it. Source:
+		// "B-tree Pages" of its file format.
+		content[at+4]--
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Open(t.Context(), path, Options{}); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v %v", name, s, err)
+		}
+	}
+
+	path := seededFile(t)
+	root(path, "policies")
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), `DELETE FROM services`)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(t.Context(), path, Options{}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("policies without a service: %v %v", s, err)
 	}
 }
 
