@@ -18,12 +18,15 @@ import (
 
 const policiesUsage = `usage: sqe policies export [where] [options] DIR
        sqe policies import [where] [options] DIR
+       sqe policies password --store FILE USER
 
 export writes everything that a policy server holds into a folder of JSON
 documents: services and their definitions, policies, security zones, roles, users
 (without passwords), groups and tags. The folder can be read by a policy source of
 kind "folder". import brings such a folder to a policy server; a second time it
-changes nothing. Users are made with a password that nobody knows.
+changes nothing. Users are made with a password that nobody knows. password sets that
+of a user of an embedded policy store, also of admin; it reads it from the terminal, or
+one line of standard input.
 
 where is one of
   -c FILE --source NAME                    a policy source of the configuration
@@ -49,16 +52,22 @@ func policiesCommand(ctx context.Context, args []string, stdout io.Writer) error
 		flags.PrintDefaults()
 	}
 	switch verb {
-	case "export", "import":
+	case "export", "import", "password":
 	case "-h", "-help", "--help", "help":
 		flags.SetOutput(stdout)
 		flags.Usage()
 		return flag.ErrHelp
 	default:
-		return errors.New("say export or import; sqe policies --help explains them")
+		return errors.New("say export, import or password; sqe policies --help explains them")
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
+	}
+	if verb == "password" {
+		if where.store == "" || flags.NArg() != 1 {
+			return errors.New("password needs --store FILE and the name of one user")
+		}
+		return setStorePassword(ctx, where.store, flags.Arg(0), stdout)
 	}
 	if flags.NArg() != 1 {
 		return fmt.Errorf("%s needs one folder, after the options", verb)
@@ -86,8 +95,51 @@ func exportPolicies(ctx context.Context, where *policyPlace, dir string, stdout 
 	for _, list := range b.Policies {
 		policies += len(list)
 	}
-	_, err = fmt.Fprintf(stdout, "%d policies of %d services, %d zones, %d roles, %d users and %d groups\n", policies, len(b.Services), len(b.Zones), len(b.Roles), len(b.Users), len(b.Groups))
+	what := "policies"
+	if policies == 1 {
+		what = "policy"
+	}
+	_, err = fmt.Fprintf(stdout, "%d %s of %s, %s, %s, %s and %s\n", policies, what, counted(len(b.Services), "service"),
+		counted(len(b.Zones), "zone"), counted(len(b.Roles), "role"), counted(len(b.Users), "user"), counted(len(b.Groups), "group"))
 	return err
+}
+
+// setStorePassword sets the password of a user of an embedded policy store. Who may
+// write the file may do so.
+func setStorePassword(ctx context.Context, file, name string, stdout io.Writer) error {
+	if _, err := os.Stat(file); err != nil {
+		return errors.New("the file of the policy store does not exist or cannot be read")
+	}
+	password, err := readPassword()
+	if err != nil {
+		return err
+	}
+	store, err := policystore.Open(ctx, file, policystore.Options{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	switch err := store.SetPassword(commandLine(ctx), name, password); admin.KindOf(err) {
+	case admin.Invalid:
+		return errors.New("a password needs 8 characters or more, with a capital letter, a small one and a digit")
+	case admin.NotFound:
+		return fmt.Errorf("the policy store has no user %q", name)
+	default:
+		if err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintln(stdout, "the password is set")
+	return err
+}
+
+// commandLine says who writes: whoever runs the command.
+func commandLine(ctx context.Context) context.Context {
+	author := admin.Author{From: "command line"}
+	if u, err := user.Current(); err == nil {
+		author.User = u.Username
+	}
+	return admin.WithAuthor(ctx, author)
 }
 
 func importPolicies(ctx context.Context, where *policyPlace, dir string, o admin.TransferOptions, stdout io.Writer) error {
@@ -99,21 +151,17 @@ func importPolicies(ctx context.Context, where *policyPlace, dir string, o admin
 	if err != nil {
 		return err
 	}
-	author := admin.Author{From: "command line"}
-	if u, err := user.Current(); err == nil {
-		author.User = u.Username
-	}
 	changes := 0
 	o.Change = func(what string) { changes++; fmt.Fprintln(stdout, what) }
 	o.Note = func(what string) { fmt.Fprintln(stdout, "note: "+what) }
-	if err := b.Apply(admin.WithAuthor(ctx, author), admin.NewWriter(server), o); err != nil {
+	if err := b.Apply(commandLine(ctx), admin.NewWriter(server), o); err != nil {
 		return fmt.Errorf("%w\nwhat is listed above it is done; run it again when the cause is mended", err)
 	}
 	verb := "made"
 	if o.DryRun {
 		verb = "would be made"
 	}
-	_, err = fmt.Fprintf(stdout, "%d changes %s\n", changes, verb)
+	_, err = fmt.Fprintf(stdout, "%s %s\n", counted(changes, "change"), verb)
 	return err
 }
 

@@ -74,10 +74,52 @@ func TestPoliciesMove(t *testing.T) {
 	}
 }
 
+// TestPoliciesPassword: who may write the file may let its users log in.
+func TestPoliciesPassword(t *testing.T) {
+	ctx := context.Background()
+	file := filepath.Join(t.TempDir(), "store.db")
+	s, err := policystore.Open(ctx, file, policystore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	stdin := os.Stdin
+	defer func() { os.Stdin = stdin }()
+	set := func(user, password string) error {
+		in := filepath.Join(t.TempDir(), "password")
+		if err := os.WriteFile(in, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if os.Stdin, err = os.Open(in); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Stdin.Close()
+		_, err := runPolicies(t, "password", "--store", file, user)
+		return err
+	}
+	for user, password := range map[string]string{"admin": "short", "nobody": "Long-enough-1"} {
+		if err := set(user, password); err == nil {
+			t.Errorf("%s, %s: taken", user, password)
+		}
+	}
+	if _, err := s.Login(ctx, "admin", "Long-enough-1"); err == nil {
+		t.Error("logs in without a password")
+	}
+	if err := set("admin", "Long-enough-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Login(ctx, "admin", "Long-enough-1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPoliciesRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for what, args := range map[string][]string{
-		"say export or import":     {},
+		"say export, import":       {},
+		"password needs --store":   {"password", "admin"},
+		"name of one user":         {"password", "--store", "x"},
+		"of the policy store does": {"password", "--store", filepath.Join(dir, "nosuch.db"), "admin"},
 		"needs one folder":         {"export", "--store", "x"},
 		"name one place":           {"export", dir},
 		"one place":                {"export", "--store", "x", "--url", "y", dir},

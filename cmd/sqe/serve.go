@@ -53,21 +53,9 @@ func hashCommand(_ context.Context, args []string, stdout io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var password string
-	if term.IsTerminal(int(os.Stdin.Fd())) {
-		var err error
-		if password, err = askPassword(); err != nil {
-			return err
-		}
-	} else {
-		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		password = strings.TrimRight(line, "\r\n")
-	}
-	if password == "" {
-		return errors.New("the password is empty")
+	password, err := readPassword()
+	if err != nil {
+		return err
 	}
 	hash, err := identity.HashPassword(password)
 	if err != nil {
@@ -75,6 +63,25 @@ func hashCommand(_ context.Context, args []string, stdout io.Writer) error {
 	}
 	_, err = fmt.Fprintln(stdout, hash)
 	return err
+}
+
+// readPassword reads the password from the terminal, or one line of standard input.
+func readPassword() (string, error) {
+	var password string
+	var err error
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		password, err = askPassword()
+	} else {
+		password, err = bufio.NewReader(os.Stdin).ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		password = strings.TrimRight(password, "\r\n")
+	}
+	if err == nil && password == "" {
+		err = errors.New("the password is empty")
+	}
+	return password, err
 }
 
 // askPassword reads a password from the terminal that is standard input, without

@@ -56,14 +56,14 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	defer conn.Close()
 	if *execute != "" {
-		return statements(ctx, conn, *execute, stdout)
+		return statements(ctx, conn, *execute, stdout, os.Stderr)
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		text, err := io.ReadAll(os.Stdin)
 		if err != nil {
 			return err
 		}
-		return statements(ctx, conn, string(text), stdout)
+		return statements(ctx, conn, string(text), stdout, os.Stderr)
 	}
 	return interact(ctx, conn, stdout)
 }
@@ -120,7 +120,7 @@ func interact(ctx context.Context, conn *sql.Conn, stdout io.Writer) error {
 		statement := strings.TrimSpace(text.String())
 		text.Reset()
 		line.AppendHistory(strings.ReplaceAll(statement, "\n", " "))
-		if err := statements(ctx, conn, statement, stdout); err != nil {
+		if err := statements(ctx, conn, statement, stdout, stdout); err != nil {
 			fmt.Fprintln(stdout, "error:", err)
 		}
 	}
@@ -147,8 +147,17 @@ func saveHistory(line *liner.State, path string) {
 	_ = f.Close()
 }
 
-// statements runs a text of one or more statements and prints their results.
-func statements(ctx context.Context, conn *sql.Conn, text string, stdout io.Writer) error {
+// statements runs a text of one or more statements and prints their results, and
+// the warnings of the last one.
+func statements(ctx context.Context, conn *sql.Conn, text string, stdout, warnings io.Writer) error {
+	if err := results(ctx, conn, text, stdout); err != nil {
+		return err
+	}
+	printWarnings(ctx, conn, text, warnings)
+	return nil
+}
+
+func results(ctx context.Context, conn *sql.Conn, text string, stdout io.Writer) error {
 	rows, err := conn.QueryContext(ctx, text)
 	if err != nil {
 		return err
@@ -195,10 +204,10 @@ func printRows(rows *sql.Rows, stdout io.Writer) error {
 		for i, c := range cells {
 			line[i] = "NULL"
 			if c != nil {
-				line[i] = printable(string(c), len(columns) == 1)
+				line[i] = printable(string(c), len(columns) == 1 || strings.HasPrefix(columns[i], "Create "))
 			}
 		}
-		fmt.Fprintln(w, strings.Join(line, "\t"))
+		printRow(w, line)
 		n++
 	}
 	if err := rows.Err(); err != nil {
@@ -209,6 +218,38 @@ func printRows(rows *sql.Rows, stdout io.Writer) error {
 	}
 	_, err = fmt.Fprintf(stdout, "(%s)\n", counted(n, "row"))
 	return err
+}
+
+// printRow prints the cells of a row, a text of several lines below each other.
+func printRow(w io.Writer, cells []string) {
+	for more := true; more; {
+		more = false
+		line := make([]string, len(cells))
+		for i, c := range cells {
+			var rest bool
+			line[i], cells[i], rest = strings.Cut(c, "\n")
+			more = more || rest
+		}
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+}
+
+// printWarnings prints the warnings of the text of statements that just ran.
+func printWarnings(ctx context.Context, conn *sql.Conn, text string, w io.Writer) {
+	if first := strings.Fields(text); len(first) > 0 && strings.EqualFold(first[0], "show") {
+		return // SHOW WARNINGS has printed them itself
+	}
+	rows, err := conn.QueryContext(ctx, "SHOW WARNINGS")
+	if err != nil {
+		return // what was asked for has been answered
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var level, code, message string
+		if rows.Scan(&level, &code, &message) == nil {
+			fmt.Fprintf(w, "%s: %s\n", strings.ToLower(level), printable(message, false))
+		}
+	}
 }
 
 // counted is a number with its noun.
