@@ -36,9 +36,14 @@ func (b *brokenPolicies) add(version string, err error) {
 	}
 }
 
-func (b *brokenPolicies) list() []string {
+// list is what was found with the policies of this version, or with the last one
+// when the version is not known ("").
+func (b *brokenPolicies) list(version string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if version != "" && b.version != version {
+		return nil
+	}
 	return append([]string(nil), b.texts...)
 }
 

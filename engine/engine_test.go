@@ -385,6 +385,9 @@ func TestClosed(t *testing.T) {
 		})
 	}
 	f.source.set(func(s *state) { s.version, s.restrict = "again", nil })
+	if status, err := query(root, "SHOW POLICY STATUS"); err != nil || strings.Contains(status, "lake.bank.customers") {
+		t.Errorf("what was corrected is still told: %s, %v", status, err)
+	}
 	must(t, ann, q, "12")
 	f.source.mu.Lock()
 	f.source.err = fault.New(fault.PolicyStale, "policies are older than 60s")

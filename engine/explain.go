@@ -114,12 +114,14 @@ func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, 
 // fresh; what is wrong with one is for administrators.
 func (st *statement) policyStatus() (*Result, error) {
 	out := table("source", "kind", "fresh", "age_seconds", "max_staleness_seconds", "last_success", "versions", "policies", "last_error", "problems")
+	_, _ = st.policies() // for their version; that they are too old is a row here, no error
+	broken := st.engine.broken.list(st.version)
 	for _, s := range st.engine.Status() {
 		versions, err := json.Marshal(s.Versions)
 		if err != nil {
 			return nil, err
 		}
-		lastError, problems := s.LastError, strings.Join(append(slices.Clone(s.Problems), st.engine.broken.list()...), "; ")
+		lastError, problems := s.LastError, strings.Join(append(slices.Clone(s.Problems), broken...), "; ")
 		if !st.principal.Admin {
 			lastError, problems = "", ""
 			if s.LastError != "" {

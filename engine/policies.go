@@ -27,7 +27,7 @@ func (st *statement) administrators() ([]policy.Administrator, error) {
 		return nil, err
 	}
 	if len(st.engine.administrators) == 0 {
-		return nil, fault.New(fault.Unsupported, "no policy source of this server can be written; configure one that can (docs/policies.md, \"Writing policies in SQL\")")
+		return nil, fault.New(fault.Unsupported, "no policy source of this server can be written in SQL: a folder is read and changed with an editor; configure one that can, the embedded store or a Ranger Admin (docs/policies.md, \"Writing policies in SQL\")")
 	}
 	return st.engine.administrators, nil
 }

@@ -38,6 +38,7 @@ var classes = []struct {
 	{"INTERRUPT Error", fault.Cancelled, "the statement was cancelled"},
 	{"Interrupt Error", fault.Cancelled, "the statement was cancelled"},
 	{"IO Error", fault.Corrupt, "a data file is missing or cannot be read"},
+	{"Permission Error", fault.Corrupt, "a data file is not below the folder that the setting warehouse of its catalog names"},
 	{"HTTP Error", fault.Corrupt, "a data file is missing or cannot be read"},
 	{"Serialization Error", fault.Corrupt, "a data file is broken"},
 	{"Not implemented Error", fault.Unsupported, "the statement uses a form of query that cannot be computed"},

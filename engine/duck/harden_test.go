@@ -85,6 +85,9 @@ func TestFilesOutsideRoots(t *testing.T) {
 	if err == nil {
 		t.Fatal("read a file outside the roots")
 	}
+	if !fault.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "warehouse") {
+		t.Errorf("the text does not say what to correct: %v", err)
+	}
 	if strings.Contains(err.Error(), outside) {
 		t.Errorf("the text tells a path: %v", err)
 	}

@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"sqe/fault"
 )
@@ -19,6 +21,21 @@ var refusals = map[int]string{
 	3030: "the priority is not one that it accepts",
 	3032: "the security zone is not one that it accepts",
 	3033: "it has no such security zone",
+}
+
+// unknown names the principal that a server does not have, with its kind where the
+// server says it.
+func unknown(e *Error) string {
+	what := fmt.Sprintf("%q", e.Name)
+	for _, kind := range []string{"user", "group", "role"} {
+		if strings.HasPrefix(strings.ToLower(e.Reason), "operation denied. "+kind+" name:") {
+			what = "the " + kind + " " + what
+			if kind == "user" {
+				what += " (a role is named with ROLE before it, a group with GROUP)"
+			}
+		}
+	}
+	return what
 }
 
 // fault says to an administrator what an error means and what to do. The server's
@@ -55,7 +72,7 @@ func (a *Administrator) fault(err error, service string) error {
 		if refused.Name == "" {
 			return fault.Wrap(fault.BadStatement, err, "%s does not know a principal of the policy; create it there first, or correct the name", name)
 		}
-		return fault.Wrap(fault.BadStatement, err, "%s does not know %q; create it there first, or correct the name", name, refused.Name)
+		return fault.Wrap(fault.BadStatement, err, "%s does not know %s; create it there first, or correct the name", name, unknown(refused))
 	case Forbidden:
 		return fault.Wrap(fault.Denied, err, "the user with which SQE writes to %s may not change service %s; name it in the setting service.admin.users of that service, and make it an administrator of the policy server for tags", name, service)
 	case Unauthenticated:
