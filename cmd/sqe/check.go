@@ -33,6 +33,9 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	} else {
 		defer func() { _ = catalogs.Close() }()
 	}
+	for i := range cfg.Policies {
+		cfg.Policies[i].SnapshotFile = "" // the server is asked, not what it said before
+	}
 	in := &instance{config: cfg, log: slog.New(slog.DiscardHandler)}
 	defer in.Close()
 	if err := in.existingStore(ctx); err != nil {
@@ -85,7 +88,7 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if _, err := identity.NewStatic(users); err != nil {
 		problems = append(problems, err)
 	}
-	for _, a := range append(advice, in.administrationAdvice(ctx)...) {
+	for _, a := range append(advice, in.administrationAdvice(ctx, sources)...) {
 		if _, err := fmt.Fprintln(stdout, "advice:", a); err != nil {
 			return err
 		}
@@ -116,10 +119,14 @@ func (in *instance) existingStore(ctx context.Context) error {
 }
 
 // administrationAdvice asks each policy server whether policies can be written
-// there.
-func (in *instance) administrationAdvice(ctx context.Context) []string {
+// there. One that cannot be read is a problem already, and not asked again: wrong
+// passwords lock an account.
+func (in *instance) administrationAdvice(ctx context.Context, sources []policy.Source) []string {
 	var out []string
-	for _, p := range in.config.Policies {
+	for i, p := range in.config.Policies {
+		if i >= len(sources) || !sources[i].Status().Loaded {
+			continue
+		}
 		server, err := in.policyServer(p)
 		if server == nil || err != nil {
 			continue
