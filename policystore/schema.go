@@ -99,7 +99,7 @@ const (
 var pseudoUsers = []string{"{USER}", "{OWNER}"}
 
 // prepare brings the file to this schema: a new one is filled.
-func (s *Store) prepare(ctx context.Context, adminPassword string) error {
+func (s *Store) prepare(ctx context.Context, path, adminPassword string) error {
 	version := -1
 	err := s.read(ctx, func(q *tx) error { return q.one(`PRAGMA user_version`, nil, &version) })
 	if err != nil {
@@ -111,6 +111,7 @@ func (s *Store) prepare(ctx context.Context, adminPassword string) error {
 	if version > schemaVersion {
 		return newer()
 	}
+	s.log.Warn("a policy store is made that holds no policy; if there was one, put its file back", "file", path)
 	hash := ""
 	if adminPassword == "" {
 		s.log.Warn("a policy store is made whose user admin has no password and cannot log in")

@@ -71,7 +71,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s.writer.SetMaxOpenConns(1)
 	s.reader.SetMaxOpenConns(8)
 	s.reader.SetMaxIdleConns(8)
-	if err := s.prepare(ctx, o.AdminPassword); err != nil {
+	if err := s.prepare(ctx, path, o.AdminPassword); err != nil {
 		_ = s.Close()
 		return nil, unusable(err)
 	}

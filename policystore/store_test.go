@@ -1,10 +1,12 @@
 package policystore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,6 +203,18 @@ func TestFreshStore(t *testing.T) {
 	}
 	_, err := s.ServiceDef(ctx, "nosuch")
 	refused(t, err, admin.NotFound, 0)
+}
+
+// TestMadeAloud: a store that is made may be one that got lost.
+func TestMadeAloud(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policies.db")
+	for _, want := range []bool{true, false} {
+		var log bytes.Buffer
+		open(t, path, Options{AdminPassword: adminPassword, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if got := strings.Contains(log.String(), path); got != want {
+			t.Errorf("the log is %q", log.String())
+		}
+	}
 }
 
 // A file that is no store is left as it is.

@@ -196,6 +196,27 @@ func TestSessionEnds(t *testing.T) {
 	f.want(401, "", f.ask("", "GET", list, nil, lister))
 }
 
+// TestLateSession: a login that was under way when the password changed begins no
+// session.
+func TestLateSession(t *testing.T) {
+	s := newSessions(time.Minute, time.Now)
+	since := s.age()
+	s.forget("plain")
+	if token := s.begin("plain", "old", since); token != "" || len(s.of) != 0 {
+		t.Error("a session of the old password began")
+	}
+	if token := s.begin("plain", "new", s.age()); token == "" || len(s.of) != 1 {
+		t.Error("no session began")
+	}
+
+	f := newFace(t, Options{})
+	long := func(r *http.Request) { r.SetBasicAuth(strings.Repeat("n", 10_000), "x") }
+	f.want(401, "", f.ask("", "GET", "/service/public/v2/api/policy", nil, long))
+	if log := f.log.String(); !strings.Contains(log, "refused") || len(log) > 1000 {
+		t.Errorf("%d bytes are logged", len(log))
+	}
+}
+
 func TestRequests(t *testing.T) {
 	f := newFace(t, Options{MaxBody: 2000})
 	const policy = "/service/public/v2/api/policy"

@@ -27,8 +27,9 @@ type sessions struct {
 	key   []byte        // of the fingerprints, of this process
 	slow  chan struct{} // takes part in a check of a password
 
-	mu sync.Mutex
-	of map[[sha256.Size]byte]session // by the hash of the token
+	mu    sync.Mutex
+	of    map[[sha256.Size]byte]session // by the hash of the token
+	epoch uint64                        // how often a user was forgotten
 }
 
 type session struct {
@@ -67,14 +68,25 @@ func (s *sessions) find(r *http.Request) (session, bool) {
 	return found, ok
 }
 
-// begin makes a session and returns its token.
-func (s *sessions) begin(user, password string) string {
+// age is what begin wants to know of the moment before a login.
+func (s *sessions) age() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
+}
+
+// begin makes a session and returns its token, "" when a user was forgotten since:
+// it may have been this one, whose password was right before and is no more.
+func (s *sessions) begin(user, password string, since uint64) string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	token := hex.EncodeToString(b[:])
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.epoch != since {
+		return ""
+	}
 	if len(s.of) >= maxSessions {
 		s.makeRoom(now)
 	}
@@ -100,6 +112,7 @@ func (s *sessions) makeRoom(now time.Time) {
 func (s *sessions) forget(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.epoch++
 	for k, v := range s.of {
 		if v.user == user {
 			delete(s.of, k)
@@ -124,18 +137,30 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) (*policys
 	if !basic || user == "" {
 		return nil, errLogin
 	}
+	since := h.sessions.age()
 	account, err := h.login(r.Context(), user, password)
 	if err != nil {
 		if admin.KindOf(err) == admin.Unauthenticated {
-			h.o.Log.Warn("a login to the policy store was refused", "user", user, "from", remote(r))
+			h.o.Log.Warn("a login to the policy store was refused", "user", clipped(user), "from", remote(r))
 		}
 		return nil, err
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: h.sessions.begin(account.Name, password), Path: "/", MaxAge: int(h.o.Session.Seconds()),
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
-	})
+	if token := h.sessions.begin(account.Name, password, since); token != "" {
+		http.SetCookie(w, &http.Cookie{
+			Name: cookieName, Value: token, Path: "/", MaxAge: int(h.o.Session.Seconds()),
+			HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+		})
+	}
 	return account, nil
+}
+
+// clipped is the beginning of what somebody sent who is not logged in: it must not
+// fill the log.
+func clipped(text string) string {
+	if len(text) > 100 {
+		return text[:100] + "..."
+	}
+	return text
 }
 
 func (h *Handler) login(ctx context.Context, user, password string) (*policystore.Account, error) {
