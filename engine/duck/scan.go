@@ -63,6 +63,18 @@ func layouts(files []scan.File) [][]scan.File {
 	for _, f := range files {
 		var k strings.Builder
 		for _, col := range f.Columns {
+			if col.Virtual == plan.FileField {
+				prefix, ok := locationPrefix(f)
+				if !ok {
+					prefix = f.Location
+				}
+				fmt.Fprintf(&k, "l%t %q\x00", ok, prefix)
+				continue
+			}
+			if col.Virtual != 0 {
+				fmt.Fprintf(&k, "v%d\x00", col.Virtual)
+				continue
+			}
 			if col.Name != "" {
 				fmt.Fprintf(&k, "n%q %s\x00", col.Name, col.Type)
 				continue
@@ -104,13 +116,30 @@ func filesText(n *plan.Scan, files []scan.File) (string, error) {
 	}
 	items := make([]string, 0, len(columns)+1)
 	seen := map[plan.ColumnID]bool{}
+	var named, numbered bool
 	for i, col := range columns {
 		sc := n.Cols[i]
 		if seen[sc.ID] {
 			continue
 		}
 		seen[sc.ID] = true
-		s, err := fileColumn(col, sc.Type)
+		var s string
+		var err error
+		switch col.Virtual {
+		case 0:
+			s, err = fileColumn(col, sc.Type)
+		case plan.FileField:
+			named = true
+			s = quote(files[0].Location)
+			if prefix, ok := locationPrefix(files[0]); ok {
+				s = "(" + quote(prefix) + " || filename)"
+			}
+		case plan.PositionField:
+			numbered = true
+			s = "file_row_number"
+		default:
+			err = internal("a file is to give the virtual column %d", col.Virtual)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -120,8 +149,17 @@ func filesText(n *plan.Scan, files []scan.File) (string, error) {
 		items = []string{"0 AS none"}
 	}
 	// Every option that reads a meaning out of a path is off.
-	return "SELECT " + strings.Join(items, ", ") + " FROM read_parquet([" + strings.Join(paths, ", ") +
-		"], hive_partitioning=false, union_by_name=false, filename=false, binary_as_string=false)", nil
+	return fmt.Sprintf("SELECT %s FROM read_parquet([%s], hive_partitioning=false, union_by_name=false, filename=%t, file_row_number=%t, binary_as_string=false)",
+		strings.Join(items, ", "), strings.Join(paths, ", "), named, numbered), nil
+}
+
+// locationPrefix is what stands before the path of a file in its location; false
+// when DuckDB may name the file otherwise than it was told.
+func locationPrefix(f scan.File) (string, bool) {
+	if strings.ContainsAny(f.Path, "*?[") || filepath.Clean(f.Path) != f.Path {
+		return "", false
+	}
+	return strings.CutSuffix(f.Location, f.Path)
 }
 
 func fileColumn(col scan.FileColumn, t arrow.DataType) (string, error) {

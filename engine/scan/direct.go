@@ -16,6 +16,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table/dv"
 
+	"sqe/catalog"
 	"sqe/plan"
 )
 
@@ -30,18 +31,25 @@ var errNotDirect = errors.New("not read directly")
 
 // readDirect sends the rows of one task, or returns errNotDirect before the first.
 func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanColumn, deletes *positions, out chan<- batch) error {
-	if t.layout == nil || len(t.EqualityDeleteFiles) > 0 {
+	// Where rows must be numbered there is no other reader than this one.
+	exact := numbersRows(want)
+	if !exact && (t.layout == nil || len(t.EqualityDeleteFiles) > 0) {
 		return errNotDirect
 	}
 	deleted, err := deletes.of(ctx, t)
 	if err != nil {
 		return err
 	}
-	r, err := file.OpenParquetFile(localPath(t.File.FilePath()), false)
+	r, err := openParquet(ctx, s.handle, t.File.FilePath())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }()
+	if t.layout == nil {
+		if t, err = s.withLayout(t, r, want); err != nil {
+			return err
+		}
+	}
 	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: int64(s.planner.batchRows)}, memory.DefaultAllocator)
 	if err != nil {
 		return err
@@ -59,11 +67,21 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 		}
 		f, known := s.table.Field(w.FieldID)
 		at := schema.FieldIndices(n.name)
-		if !known || n.ambiguous || !sameTree(n, f) || len(at) != 1 || !convertible(schema.Field(at[0]).Type, w.Type) {
+		if len(at) != 1 {
+			return errNotDirect
+		}
+		if !exact && (!known || n.ambiguous || !sameTree(n, f) || !convertible(schema.Field(at[0]).Type, w.Type)) {
 			return errNotDirect
 		}
 		source[i] = n.name
 		names = append(names, n.name)
+	}
+	gone, err := s.equalityDeletes(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, e := range gone {
+		names = append(names, e.columns(t.layout)...)
 	}
 	leaves := leavesOf(r, names)
 	if len(leaves) == 0 {
@@ -77,7 +95,12 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 	var at uint64
 	for batches.Next() {
 		rec := batches.RecordBatch()
-		shaped, err := s.shapeDirect(ctx, rec, want, source, t.constants, deleted, at)
+		for _, e := range gone {
+			if err := e.mark(ctx, s, t, rec, deleted, at); err != nil {
+				return err
+			}
+		}
+		shaped, err := s.shapeDirect(ctx, rec, want, source, t, deleted, at)
 		at += uint64(rec.NumRows())
 		if err != nil {
 			return err
@@ -103,7 +126,7 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 
 // shapeDirect makes the batch of the wanted columns without the deleted rows; at is
 // the position of its first row in the file. nil when every row is deleted.
-func (s *taskStream) shapeDirect(ctx context.Context, rec arrow.RecordBatch, want []plan.ScanColumn, source []string, constants map[int]*plan.Literal, deleted *dv.RoaringPositionBitmap, at uint64) (arrow.RecordBatch, error) {
+func (s *taskStream) shapeDirect(ctx context.Context, rec arrow.RecordBatch, want []plan.ScanColumn, source []string, t task, deleted *dv.RoaringPositionBitmap, at uint64) (arrow.RecordBatch, error) {
 	rows := int(rec.NumRows())
 	var keep [][2]int64 // runs of rows that stay, from and to
 	left := 0
@@ -122,8 +145,14 @@ func (s *taskStream) shapeDirect(ctx context.Context, rec arrow.RecordBatch, wan
 		return nil, nil
 	}
 	return assemble(want, int64(left), func(i int, w plan.ScanColumn) (arrow.Array, error) {
-		if lit := constants[w.FieldID]; lit != nil {
+		if lit := t.constants[w.FieldID]; lit != nil {
 			return constant(lit, left)
+		}
+		if w.FieldID == plan.PositionField {
+			return numbers(keep, left, int64(at), 1, nil), nil
+		}
+		if source[i] == "" && w.FieldID == plan.RowIDField && t.FirstRowID != nil {
+			return numbers(keep, left, *t.FirstRowID+int64(at), 1, nil), nil
 		}
 		if source[i] == "" {
 			return array.MakeArrayOfNull(memory.DefaultAllocator, w.Type, left), nil
@@ -137,7 +166,16 @@ func (s *taskStream) shapeDirect(ctx context.Context, rec arrow.RecordBatch, wan
 			defer picked.Release()
 			in = picked
 		}
-		return convert(ctx, in, w.Type)
+		switch {
+		case w.FieldID == plan.RowIDField && t.FirstRowID != nil && in.NullN() > 0:
+			return numbers(keep, left, *t.FirstRowID+int64(at), 1, in), nil
+		case w.FieldID == plan.LastUpdatedField && t.DataSequenceNumber != nil && in.NullN() > 0:
+			return numbers(keep, left, *t.DataSequenceNumber, 0, in), nil
+		case plan.IsVirtual(w.FieldID):
+			return convert(ctx, in, w.Type)
+		}
+		f, _ := s.table.Field(w.FieldID)
+		return s.project(ctx, in, t.layout.byID[w.FieldID], f)
 	})
 }
 
@@ -242,7 +280,7 @@ func (p *positions) of(ctx context.Context, t task) (*dv.RoaringPositionBitmap, 
 		in, ok := p.files[d.FilePath()]
 		if !ok {
 			var err error
-			if in, err = readPositions(ctx, d); err != nil {
+			if in, err = readPositions(ctx, p.stream.handle, d); err != nil {
 				return nil, err
 			}
 			p.files[d.FilePath()] = in
@@ -257,14 +295,13 @@ func (p *positions) of(ctx context.Context, t task) (*dv.RoaringPositionBitmap, 
 // positionDeletePos is the field id of the column pos in a position delete file.
 const positionDeletePos = 2147483545
 
-// readPositions reads a position delete file; errNotDirect when it is not a local
-// Parquet file of the usual form.
-func readPositions(ctx context.Context, d iceberg.DataFile) (map[string]*dv.RoaringPositionBitmap, error) {
-	path := localPath(d.FilePath())
-	if path == "" || d.FileFormat() != iceberg.ParquetFile {
+// readPositions reads a position delete file; errNotDirect when it is not a Parquet
+// file of the usual form.
+func readPositions(ctx context.Context, h *catalog.Handle, d iceberg.DataFile) (map[string]*dv.RoaringPositionBitmap, error) {
+	if d.FileFormat() != iceberg.ParquetFile {
 		return nil, errNotDirect
 	}
-	r, err := file.OpenParquetFile(path, false)
+	r, err := openParquet(ctx, h, d.FilePath())
 	if err != nil {
 		return nil, err
 	}

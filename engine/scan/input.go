@@ -29,7 +29,10 @@ type Input struct {
 // File is a local Parquet file without deletes.
 type File struct {
 	Path string
-	Rows int64
+	// Location is the file as the table's metadata spells it: the value of
+	// plan.FileField.
+	Location string
+	Rows     int64
 	// Columns is parallel to plan.Scan.Cols.
 	Columns []FileColumn
 }
@@ -45,6 +48,9 @@ type FileColumn struct {
 	// Default is the value for a file without the column: Iceberg's initial
 	// default or an identity partition value, else a NULL literal.
 	Default *plan.Literal
+	// Virtual is plan.FileField or plan.PositionField for a column that is not in
+	// the file but about it; Name and Default are empty then. 0 for any other.
+	Virtual int
 	// Nested is set when the children of a nested column need mapping by field id
 	// (renamed, added, dropped or widened inside): such a file is never in Files.
 	Nested bool

@@ -3,6 +3,7 @@ package scan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,19 @@ type layout struct {
 	byID map[int]node
 	// text is equal for layouts that are.
 	text string
+	// reserved: a column is named as one of those with which executors number rows
+	// and name files, in any case.
+	reserved bool
+}
+
+// reservedNames are the names under which DuckDB's reader gives the number of a row
+// and the file that it is from.
+var reservedNames = []string{"file_row_number", "filename", "file_index"}
+
+// hides reports whether a column of the file stands in the way of an executor that
+// is to tell where rows lie.
+func (l *layout) hides(cols []plan.ScanColumn) bool {
+	return l.reserved && slices.ContainsFunc(cols, func(c plan.ScanColumn) bool { return plan.IsVirtual(c.FieldID) })
 }
 
 // node is a column of a file, or a field inside one.
@@ -79,6 +93,7 @@ func newLayout(s *arrow.Schema, mapping iceberg.NameMapping) (*layout, error) {
 	var b strings.Builder
 	for _, n := range nodes {
 		n.ambiguous = folded[strings.ToLower(n.name)] > 1
+		l.reserved = l.reserved || slices.Contains(reservedNames, strings.ToLower(n.name))
 		if n.id != 0 {
 			if _, twice := l.byID[n.id]; twice {
 				return nil, errors.New("a data file with one field id on two columns")
@@ -159,6 +174,10 @@ func (n node) print(b *strings.Builder) {
 func (l *layout) columns(s *plan.Scan, h *catalog.Handle, f *dataFile) (out []FileColumn, perFile bool, err error) {
 	out = make([]FileColumn, len(s.Cols))
 	for i, c := range s.Cols {
+		if plan.IsVirtual(c.FieldID) {
+			out[i] = FileColumn{Type: c.Type, Virtual: c.FieldID}
+			continue
+		}
 		n, ok := l.byID[c.FieldID]
 		if ok {
 			field, known := s.Table.Field(c.FieldID)
@@ -183,7 +202,7 @@ func (l *layout) columns(s *plan.Scan, h *catalog.Handle, f *dataFile) (out []Fi
 func (f *dataFile) constants(s *plan.Scan, h *catalog.Handle, l *layout) map[int]*plan.Literal {
 	var out map[int]*plan.Literal
 	for _, c := range s.Cols {
-		if _, ok := l.byID[c.FieldID]; ok {
+		if _, ok := l.byID[c.FieldID]; ok || plan.IsVirtual(c.FieldID) {
 			continue
 		}
 		if v, _, err := missingValue(c, s.Table, h, f); err == nil && v.Value != nil {
@@ -228,6 +247,9 @@ func missingValue(c plan.ScanColumn, t *plan.Table, h *catalog.Handle, f *dataFi
 // readable reports whether an executor can read the column of a file itself, with
 // at most a widening cast of a number.
 func readable(c FileColumn, want arrow.DataType) bool {
+	if c.Virtual != 0 {
+		return c.Virtual == plan.FileField || c.Virtual == plan.PositionField
+	}
 	if c.Nested || isZonedNanos(want) {
 		// DuckDB would read an instant with nanoseconds as one with microseconds.
 		return false

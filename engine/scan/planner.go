@@ -147,9 +147,10 @@ func (p *Planner) input(s *plan.Scan, h *catalog.Handle, files []*dataFile, layo
 				}
 			}
 			constants = f.constants(s, h, l)
+			direct = direct && !l.hides(s.Cols)
 		}
 		if direct {
-			in.Files = append(in.Files, File{Path: f.path, Rows: f.rows, Columns: columns})
+			in.Files = append(in.Files, File{Path: f.path, Location: f.task.File.FilePath(), Rows: f.rows, Columns: columns})
 			continue
 		}
 		rest = append(rest, task{FileScanTask: f.task, constants: constants, layout: l})

@@ -77,8 +77,12 @@ func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
 
 // read sends the rows of one task.
 func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, deletes *positions, out chan<- batch) error {
+	t = t.placed(want)
 	if err := s.readDirect(ctx, t, want, deletes, out); !errors.Is(err, errNotDirect) {
 		return err
+	}
+	if numbersRows(want) {
+		return fault.New(fault.Unsupported, "Table '%s' has a data file, or deletes of one, in a form in which SQE cannot tell where a row lies; rewrite the data files of the table", s.table.Name)
 	}
 	if err := s.planner.verify(ctx, t); err != nil {
 		return err
