@@ -453,17 +453,19 @@ func TestManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.listener.(*bounded)
+	const places = 50
+	l.places = make(chan struct{}, places)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve() }()
 	var open []net.Conn
-	for range maxConnections + 20 {
+	for range places + 20 {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, c)
 	}
-	for len(l.places) < maxConnections {
+	for len(l.places) < places {
 		time.Sleep(time.Millisecond)
 	}
 	answer := make(chan error, 1)

@@ -81,7 +81,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // maxConnections are open at a time. Each takes a file, also before it logged in,
 // and the rest of the server needs some.
-const maxConnections = 256
+const maxConnections = 1000
 
 // bounded lets connections beyond the places wait for one.
 type bounded struct {
