@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -146,6 +147,15 @@ func importPolicies(ctx context.Context, where *policyPlace, dir string, o admin
 	b, err := admin.ReadFolder(dir)
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(where.store); o.DryRun && where.store != "" && err != nil {
+		// A new store would be made, and a dry run makes nothing.
+		scratch, err := os.MkdirTemp("", "sqe-dry-run-")
+		if err != nil {
+			return err
+		}
+		where.closers = append(where.closers, func() { _ = os.RemoveAll(scratch) })
+		where.store = filepath.Join(scratch, "store.db")
 	}
 	server, err := where.server(ctx, true)
 	if err != nil {

@@ -58,11 +58,49 @@ func TestPoliciesMove(t *testing.T) {
 	if out, err := runPolicies(t, "import", "--store", to, "--dry-run", folder); err != nil || !strings.Contains(out, `create policy "few rows" of lake`) || !strings.Contains(out, "would be made") {
 		t.Fatal(out, err)
 	}
+	if _, err := os.Stat(to); err == nil {
+		t.Error("a dry run made a store")
+	}
 	if out, err := runPolicies(t, "import", "--store", to, folder); err != nil || !strings.Contains(out, `create policy "few rows" of lake`) {
 		t.Fatal(out, err)
 	}
 	if out, err := runPolicies(t, "import", "--store", to, "--prune", folder); err != nil || out != "0 changes made\n" {
 		t.Fatal(out, err)
+	}
+	// A service that the folder lacks stays, and what its policies name: it is not
+	// counted as deleted.
+	if s, err = policystore.Open(ctx, to, policystore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateService(ctx, &model.Service{Name: "more_tags", Type: "tag"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateRole(ctx, &model.Role{Name: "kept"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreatePolicy(ctx, &model.Policy{
+		Service: "more_tags", Name: "other", Resources: map[string]model.Resource{"tag": {Values: []string{"PII"}}},
+		PolicyItems: []*model.Item{{Roles: []string{"kept"}, Accesses: []model.Access{{Type: "trino:select"}}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := runPolicies(t, "import", "--store", to, "--prune", folder); err != nil || !strings.HasSuffix(out, "note: role kept is still referred to and stays\n0 changes made\n") {
+		t.Fatal(out, err)
+	}
+	if s, err = policystore.Open(ctx, to, policystore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteService(ctx, "more_tags"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteRole(ctx, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 	again := filepath.Join(dir, "again")
 	if _, err := runPolicies(t, "export", "--store", to, again); err != nil {

@@ -58,16 +58,19 @@ type transfer struct {
 
 // do makes one change.
 func (t *transfer) do(what string, change func() error) error {
+	if !t.options.DryRun {
+		if err := change(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	t.did(what)
+	return nil
+}
+
+func (t *transfer) did(what string) {
 	if t.options.Change != nil {
 		t.options.Change(what)
 	}
-	if t.options.DryRun {
-		return nil
-	}
-	if err := change(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
 }
 
 func (t *transfer) note(format string, args ...any) {
@@ -362,17 +365,19 @@ func (t *transfer) policiesOf(ctx context.Context, service string, have []*model
 		}
 		return nil
 	}
+	verb := func(p *model.Policy) string {
+		if at(have, p) == nil {
+			return "create "
+		}
+		return "change "
+	}
 	var later []*model.Policy // those whose resource is taken, for the present
 	for _, p := range t.Policies[service] {
 		now := at(have, p)
 		if now != nil && same(now, p) {
 			continue
 		}
-		verb := "change "
-		if now == nil {
-			verb = "create "
-		}
-		err := t.do(verb+describePolicy(p), func() error { return put(p) })
+		err := t.do(verb(p)+describePolicy(p), func() error { return put(p) })
 		if KindOf(err) == Exists {
 			later = append(later, p)
 			continue
@@ -404,6 +409,8 @@ func (t *transfer) policiesOf(ctx context.Context, service string, have []*model
 				still, last = append(still, p), err
 			} else if err != nil {
 				return fmt.Errorf("%s: %w", describePolicy(p), err)
+			} else {
+				t.did(verb(p) + describePolicy(p))
 			}
 		}
 		if len(still) == len(later) {
