@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sqe/fault"
 	"sqe/plan"
@@ -74,7 +75,7 @@ func (e *Engine) BindTexts(ctx context.Context, tables []*plan.Table, of func(so
 					f.Kind, f.Text = policy.Advice, "has texts that were not bound now, because there are many; sqe check binds all"
 					say(f)
 				case err != nil:
-					f.Text = fmt.Sprintf("on table %s: %s", t.Name, err)
+					f.Text = fmt.Sprintf("on table %s: %s", t.Name, placed(strings.TrimPrefix(err.Error(), `row filter of policy "": `)))
 					say(f)
 				}
 			}

@@ -27,7 +27,7 @@ func (s *State) advise() []policy.Finding {
 		say("the policy server gives no roles: items of policies for roles match only the roles that a login brings")
 	}
 	if d.users == nil {
-		say("the policy server gives no users: groups and attributes are only those that a login brings; name the user of this source in userstore.download.auth.users of service %s", d.tablesName)
+		say("the policy server gives no users: groups and attributes are only those that a login brings; a Ranger Admin gives them to the users in userstore.download.auth.users of service %s, a folder in userstore.json", d.tablesName)
 	}
 	if d.tableTags == nil && d.tables.TagPolicies != nil {
 		say("the policy server gives no tags: only tags of Iceberg tables count; name the user of this source in tag.download.auth.users of service %s", d.tablesName)
