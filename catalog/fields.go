@@ -30,7 +30,9 @@ func field(f iceberg.NestedField) (plan.Field, bool) {
 	p := plan.Field{ID: f.ID, Name: f.Name, Required: f.Required, Doc: f.Doc}
 	nested, ok := f.Type.(iceberg.NestedType)
 	if !ok {
-		p.Type, ok = Primitive(f.Type)
+		if p.Type, ok = Primitive(f.Type); ok {
+			p.Initial, p.Default = loadedDefault(f.InitialDefault, p.Type), loadedDefault(f.WriteDefault, p.Type)
+		}
 		return p, ok
 	}
 	for _, c := range nested.Fields() {

@@ -185,14 +185,20 @@ func (c *SQL) Close() error {
 	return errors.Join(err, c.db.Close())
 }
 
+const allNamespaces = `SELECT table_namespace FROM iceberg_tables WHERE catalog_name = ?
+	UNION SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ?`
+
 // Namespaces implements Catalog. A namespace that only appears as the parent of
 // another one exists, as in other implementations of this catalog.
 func (c *SQL) Namespaces(ctx context.Context) ([][]string, error) {
-	keys, err := c.list(ctx, `SELECT table_namespace FROM iceberg_tables WHERE catalog_name = ?
-		UNION SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ?`, c.stored, c.stored)
+	keys, err := c.list(ctx, allNamespaces, c.stored, c.stored)
 	if err != nil {
 		return nil, err
 	}
+	return withParents(keys), nil
+}
+
+func withParents(keys []string) [][]string {
 	seen := map[string]bool{}
 	var out [][]string
 	for _, k := range keys {
@@ -206,27 +212,19 @@ func (c *SQL) Namespaces(ctx context.Context) ([][]string, error) {
 		}
 	}
 	slices.SortFunc(out, slices.Compare)
-	return out, nil
+	return out
 }
+
+const namesOfAll = `SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?`
 
 // Tables implements Catalog.
 func (c *SQL) Tables(ctx context.Context, namespace []string) ([]string, error) {
-	q := `SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?`
-	if c.hasViews {
-		q += ` AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)`
-	}
-	return c.names(ctx, q, namespace)
+	return c.names(ctx, namesOfAll+c.onlyTables(), namespace)
 }
 
 // Views implements Catalog.
 func (c *SQL) Views(ctx context.Context, namespace []string) ([]string, error) {
-	q := `SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ?`
-	if c.hasViews {
-		q += ` AND iceberg_type = 'VIEW'`
-	} else {
-		q += ` AND 1 = 0`
-	}
-	return c.names(ctx, q, namespace)
+	return c.names(ctx, namesOfAll+c.onlyViews(), namespace)
 }
 
 // names lists tables or views, and tells an empty namespace from none.
@@ -251,6 +249,11 @@ func (c *SQL) list(ctx context.Context, query string, args ...any) ([]string, er
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
+	return c.scanned(ctx, rows)
+}
+
+// scanned reads the texts of a query and closes it.
+func (c *SQL) scanned(ctx context.Context, rows *sql.Rows) ([]string, error) {
 	defer func() { _ = rows.Close() }()
 	var out []string
 	for rows.Next() {
@@ -321,7 +324,7 @@ func (c *SQL) load(ctx context.Context, name plan.TableName, key tableKey) (t *t
 	}
 	err = guarded(func() error {
 		ident := append(slices.Clone(name.Namespace), name.Name)
-		t, err = table.NewFromLocation(ctx, ident, key.location, icebergio.LoadFSFunc(c.props, key.location), c.iceberg)
+		t, err = table.NewFromLocation(ctx, ident, key.location, icebergio.LoadFSFunc(c.props, key.location), readOnly{c})
 		return err
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func TestNames(t *testing.T) {
 	create(t, c, name("a/b/c", "t2"), one, nil)
 	create(t, c, name("a/b/c", "t1"), one, nil)
 	create(t, c, name("x.y/z", "T"), one, nil)
-	must(t, c.CreateView(ctx, name("a", "v"), "SELECT 1", one, nil))
+	must(t, createView(c, name("a", "v"), "SELECT 1"))
 	got, err := c.Namespaces(ctx)
 	must(t, err)
 	if want := "[[a] [a b] [a b c] [x.y] [x.y z]]"; fmt.Sprint(got) != want {
@@ -197,21 +197,27 @@ func TestTagsOfTable(t *testing.T) {
 	}
 }
 
+func createView(c *SQL, n plan.TableName, text string) error {
+	_, err := c.CreateView(ctx, n, ViewDefinition{SQL: text, Fields: Fields(one)}, ViewOptions{})
+	return err
+}
+
 func TestViews(t *testing.T) {
 	c := open(t, t.TempDir())
 	create(t, c, name("ns", "t"), one, nil)
-	must(t, c.CreateView(ctx, name("ns", "v"), "SELECT id FROM t", one, map[string]string{"comment": "x"}))
+	_, err := c.CreateView(ctx, name("ns", "v"), ViewDefinition{SQL: "SELECT id FROM t", Fields: Fields(one), Comment: "x"}, ViewOptions{})
+	must(t, err)
 	v, err := c.View(ctx, name("ns", "v"))
 	must(t, err)
 	if v.SQL != "SELECT id FROM t" || v.Catalog != "lake" || fmt.Sprint(v.Namespace) != "[ns]" || len(v.Fields) != 2 || v.Properties["comment"] != "x" || v.UUID == "" {
 		t.Errorf("%+v", v)
 	}
 	for _, n := range []string{"v", "t"} {
-		if err := c.CreateView(ctx, name("ns", n), "SELECT 1", one, nil); !fault.Is(err, fault.Conflict) {
+		if err := createView(c, name("ns", n), "SELECT 1"); !fault.Is(err, fault.Exists) {
 			t.Errorf("a second %s: %v", n, err)
 		}
 	}
-	if err := c.CreateView(ctx, name("none", "v"), "SELECT 1", one, nil); !fault.Is(err, fault.NotFound) {
+	if err := createView(c, name("none", "v"), "SELECT 1"); !fault.Is(err, fault.NoDatabase) {
 		t.Errorf("no namespace: %v", err)
 	}
 	// iceberg-go reads it, and its own view has a dialect that is not ours.
@@ -282,7 +288,7 @@ func TestOldLayout(t *testing.T) {
 	if _, err := c.View(ctx, name("ns", "t")); !fault.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
-	if err := c.CreateView(ctx, name("ns", "v"), "SELECT 1", one, nil); !fault.Is(err, fault.Unsupported) {
+	if err := createView(c, name("ns", "v"), "SELECT 1"); !fault.Is(err, fault.Unsupported) {
 		t.Error(err)
 	}
 }

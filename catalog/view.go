@@ -4,15 +4,17 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/apache/iceberg-go"
-	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/view"
 	"github.com/google/uuid"
@@ -90,81 +92,190 @@ func readView(ctx context.Context, ident []string, location string, props iceber
 	return view.New(ident, meta, location), nil
 }
 
-// CreateView stores a view whose text is in the dialect "sqe". Unqualified names
-// in the text are looked up in the namespace of the view. A name that is taken is
-// fault.Conflict, a namespace that does not exist fault.NotFound.
-func (c *SQL) CreateView(ctx context.Context, name plan.TableName, text string, columns *iceberg.Schema, props map[string]string) error {
+// CreateView implements Changer. The text is stored in the dialect "sqe". A view
+// that is replaced keeps its uuid, its former versions and its place. One that has
+// text in another dialect is not replaced: that text would stay what it was.
+func (c *SQL) CreateView(ctx context.Context, name plan.TableName, d ViewDefinition, o ViewOptions) (bool, error) {
 	if !c.hasViews {
-		return fault.New(fault.Unsupported, "Catalog '%s' has an old layout without views", c.name)
+		return false, fault.New(fault.Unsupported, "Catalog '%s' has an old layout without views", c.name)
 	}
-	for _, find := range []func() error{
-		func() error { _, err := c.location(ctx, c.locate, name); return err },
-		func() error { _, err := c.location(ctx, c.locateView, name); return err },
-	} {
-		if err := find(); err == nil {
-			return fault.New(fault.Conflict, "Table or view '%s' already exists", name)
-		} else if !fault.Is(err, fault.NotFound) {
-			return err
+	if err := checkName(append([]string{name.Name}, name.Namespace...)...); err != nil {
+		return false, err
+	}
+	if err := c.checkProperties(d.Properties); err != nil {
+		return false, err
+	}
+	build := schemaBuilder{version: 3}
+	columns, err := build.fields(d.Fields, 0)
+	if err != nil {
+		return false, err
+	}
+	schema := iceberg.NewSchema(0, columns...)
+	namespace := d.Namespace
+	if len(namespace) == 0 {
+		namespace = name.Namespace
+	}
+	version, err := view.NewVersion(1, 0, view.Representations{view.NewRepresentation(d.SQL, dialects[0])}, namespace, view.WithDefaultViewCatalog(c.stored))
+	if err != nil {
+		return false, fault.Wrap(fault.BadStatement, err, "The view has no text")
+	}
+	props := maps.Clone(d.Properties)
+	if props == nil {
+		props = map[string]string{}
+	}
+	if d.Comment != "" {
+		props[commentProperty] = d.Comment
+	}
+	for n := range maxAttempts {
+		if err := pause(ctx, n); err != nil {
+			return false, err
 		}
+		location, err := c.location(ctx, c.locateView, name)
+		switch {
+		case err == nil && o.IfTaken == Keep:
+			return false, nil
+		case err == nil && o.IfTaken == Replace:
+			done, err := c.replaceView(ctx, name, location, version, schema, props)
+			if err != nil || done {
+				return done, err
+			}
+			continue
+		case err == nil:
+			return false, exists(name)
+		case !fault.Is(err, fault.NotFound):
+			return false, err
+		}
+		err = c.newView(ctx, name, version, schema, props)
+		if fault.Is(err, fault.Exists) && o.IfTaken != Refuse {
+			if _, other := c.location(ctx, c.locate, name); fault.Is(other, fault.NotFound) {
+				continue // another one was faster
+			}
+		}
+		return err == nil, err
 	}
-	nsProps, err := c.iceberg.LoadNamespaceProperties(ctx, name.Namespace)
-	if errors.Is(err, icebergcatalog.ErrNoSuchNamespace) {
-		return fault.Wrap(fault.NotFound, err, "Unknown database '%s'", JoinDatabase(name.Namespace...))
-	} else if err != nil {
-		return c.failed(ctx, err)
+	return false, fault.New(fault.Conflict, "View %s is being changed by others all the time; nothing was changed, try again", name)
+}
+
+// newView stores a view whose name is free.
+func (c *SQL) newView(ctx context.Context, name plan.TableName, version *view.Version, schema *iceberg.Schema, props map[string]string) error {
+	if err := c.inTransaction(ctx, func(tx *sql.Tx) error { return c.taken(ctx, tx, name) }); err != nil {
+		return err
 	}
-	version, err := view.NewVersion(1, columns.ID,
-		view.Representations{view.NewRepresentation(text, dialects[0])}, name.Namespace, view.WithDefaultViewCatalog(c.stored))
+	folder, err := c.newLocation(ctx, name)
 	if err != nil {
-		return fault.Wrap(fault.BadStatement, err, "The view has no text")
-	}
-	location := nsProps.Get("location", "")
-	if location == "" {
-		location, err = url.JoinPath(c.props["warehouse"], namespaceKey(name.Namespace)+".db")
-	}
-	if err == nil {
-		location, err = url.JoinPath(location, name.Name)
-	}
-	if err != nil {
-		return fault.Wrap(fault.Config, err, "The warehouse of catalog '%s' is no location", c.name)
+		return err
 	}
 	builder, err := view.NewMetadataBuilder()
 	if err != nil {
 		return err
 	}
-	meta, err := builder.SetLoc(location).SetCurrentVersion(version, columns).SetProperties(props).Build()
+	meta, err := builder.SetLoc(folder).SetCurrentVersion(version, schema).SetProperties(props).Build()
+	if err != nil {
+		return fault.Wrap(fault.BadStatement, err, "View %s cannot be stored so: %s", name, err)
+	}
+	file, err := c.writeView(ctx, name, meta, 0)
 	if err != nil {
 		return err
 	}
+	return c.insert(ctx, name, file, "VIEW")
+}
+
+func (c *SQL) writeView(ctx context.Context, name plan.TableName, meta *view.MetadataBuildResult, version int) (string, error) {
 	body, err := json.Marshal(meta.Metadata)
 	if err != nil {
+		return "", err
+	}
+	file, err := url.JoinPath(meta.Location(), "metadata", fmt.Sprintf("%05d-%s.metadata.json", version, uuid.NewString()))
+	if err != nil {
+		return "", err
+	}
+	if err := c.writeFile(ctx, file, body); err != nil {
+		return "", c.unwritten(ctx, err, name)
+	}
+	return file, nil
+}
+
+// replaceView adds a version to a view; false when it was changed meanwhile.
+func (c *SQL) replaceView(ctx context.Context, name plan.TableName, location string, version *view.Version, schema *iceberg.Schema, props map[string]string) (bool, error) {
+	var old *view.View
+	err := guarded(func() (err error) {
+		old, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.props)
 		return err
-	}
-	file, err := url.JoinPath(location, "metadata", "00000-"+uuid.NewString()+".metadata.json")
+	})
 	if err != nil {
-		return err
+		return false, broken(ctx, err, name)
 	}
-	storage, err := icebergio.LoadFS(ctx, c.props, file)
-	if err != nil {
-		return c.failed(ctx, err)
-	}
-	writer, ok := storage.(icebergio.WriteFileIO)
-	if !ok {
-		return fault.New(fault.Unsupported, "The warehouse of catalog '%s' cannot be written", c.name)
-	}
-	if err := writer.WriteFile(file, body); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "The warehouse of catalog '%s' cannot be written", c.name)
-	}
-	_, err = c.db.ExecContext(ctx, `INSERT INTO iceberg_tables
-		(catalog_name, table_namespace, table_name, metadata_location, iceberg_type) VALUES (?, ?, ?, ?, 'VIEW')`,
-		c.stored, namespaceKey(name.Namespace), name.Name, file)
-	if err != nil {
-		_ = writer.Remove(file)
-		// The primary key is the last word when two writers are at it.
-		if _, lost := c.location(ctx, c.locateView, name); lost == nil {
-			return fault.Wrap(fault.Conflict, err, "Table or view '%s' already exists", name)
+	for _, r := range old.CurrentVersion().Representations {
+		if !strings.EqualFold(r.Dialect, dialects[0]) {
+			return false, fault.New(fault.Unsupported, "View '%s' has text in the dialect %s as well, which SQE cannot write; drop it first", name, r.Dialect)
 		}
-		return c.failed(ctx, err)
 	}
-	return nil
+	builder, err := view.MetadataBuilderFromBase(old.Metadata())
+	if err != nil {
+		return false, fault.Wrap(fault.Corrupt, err, "The metadata of view %s cannot be changed", name)
+	}
+	for k := range old.Properties() {
+		if _, ok := props[k]; !ok {
+			builder.RemoveProperties([]string{k})
+		}
+	}
+	meta, err := builder.SetProperties(props).SetCurrentVersion(version, schema).Build()
+	if err != nil {
+		return false, fault.Wrap(fault.BadStatement, err, "View %s cannot be stored so: %s", name, err)
+	}
+	file, err := c.writeView(ctx, name, meta, versionOf(location)+1)
+	if err != nil {
+		return false, err
+	}
+	res, err := c.db.ExecContext(ctx, `UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?
+		WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?`+c.onlyViews(),
+		file, location, c.stored, namespaceKey(name.Namespace), name.Name, location)
+	n := int64(0)
+	if err == nil {
+		n, err = res.RowsAffected()
+	}
+	if now, lost := c.location(context.WithoutCancel(ctx), c.locateView, name); err != nil && lost == nil && now == file {
+		return true, nil
+	} else if err != nil && lost != nil {
+		return false, fault.Wrap(fault.Unavailable, errors.Join(ErrUnknown, err, lost), "Catalog '%s' did not answer: it is not known whether view %s was replaced", c.name, name)
+	}
+	if n == 0 {
+		c.remove(ctx, file)
+	}
+	if err != nil {
+		return false, c.failed(ctx, err)
+	}
+	return n > 0, nil
+}
+
+// DropView implements Changer. Only the file that the catalog points to is deleted:
+// a view has no list of the others.
+func (c *SQL) DropView(ctx context.Context, name plan.TableName, ifExists bool) error {
+	for n := range maxAttempts {
+		if err := pause(ctx, n); err != nil {
+			return err
+		}
+		location, err := c.location(ctx, c.locateView, name)
+		if fault.Is(err, fault.NotFound) && ifExists {
+			return nil
+		}
+		if err != nil && !fault.Is(err, fault.Corrupt) {
+			return err
+		}
+		switch done, err := c.delete(ctx, name, location, c.onlyViews()); {
+		case err != nil:
+			return err
+		case done:
+			if below(c.props["warehouse"], location) {
+				c.remove(ctx, location)
+			}
+			return nil
+		}
+	}
+	return fault.New(fault.Conflict, "View %s is being changed by others all the time; it was not dropped, try again", name)
+}
+
+// RenameView implements Changer.
+func (c *SQL) RenameView(ctx context.Context, from, to plan.TableName) error {
+	return c.rename(ctx, from, to, c.onlyViews())
 }

@@ -40,6 +40,7 @@ const (
 	Auth              // unknown user or wrong password; one text for both
 	Config            // the configuration is wrong
 	NoThread          // KILL of a session that does not exist or belongs to somebody else
+	Exists            // the object that is to be created exists
 )
 
 // Fault is an error with a kind and a text for the user.
@@ -84,7 +85,7 @@ var kindNames = map[Kind]string{
 	PolicyStale: "policy-stale", PolicyBroken: "policy-broken", Unsupported: "unsupported",
 	Limit: "limit", Timeout: "timeout", Cancelled: "cancelled", Unavailable: "unavailable",
 	Corrupt: "corrupt", Conflict: "conflict", OutOfRange: "out-of-range", Auth: "auth",
-	Config: "config", NoThread: "no-thread",
+	Config: "config", NoThread: "no-thread", Exists: "exists",
 }
 
 // String names the kind for logs, metrics and the audit log.

@@ -44,6 +44,11 @@ type Field struct {
 	Type     arrow.DataType
 	Required bool
 	Doc      string
+	// Initial is the value of rows that were written before the field was there, and
+	// Default that of rows for which a writer names none; nil is NULL. They are the
+	// initial and the write default of Iceberg v3. One without Typ is not read exactly:
+	// what needs it must fail.
+	Initial, Default *Literal
 	// Children are the fields of a struct, the element of a list, or the key and
 	// value of a map, in that order.
 	Children []Field

@@ -44,6 +44,7 @@ var codes = map[fault.Kind]code{
 	fault.Auth:         {1045, "28000"}, // ER_ACCESS_DENIED_ERROR
 	fault.Config:       {9003, "HY000"},
 	fault.NoThread:     {1094, "HY000"}, // ER_NO_SUCH_THREAD
+	fault.Exists:       {1050, "42S01"}, // ER_TABLE_EXISTS_ERROR
 }
 
 // Errors of the protocol itself.

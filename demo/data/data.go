@@ -139,10 +139,10 @@ func (w writer) view() error {
 	if err == nil || !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	err = w.catalog.CreateView(w.ctx, name, euPaymentsSQL, euPaymentsSchema, map[string]string{
-		"comment": "payments of customers who reside in the EU",
-	})
-	if fault.Is(err, fault.Conflict) {
+	_, err = w.catalog.CreateView(w.ctx, name, catalog.ViewDefinition{
+		SQL: euPaymentsSQL, Fields: catalog.Fields(euPaymentsSchema), Comment: "payments of customers who reside in the EU",
+	}, catalog.ViewOptions{})
+	if fault.Is(err, fault.Exists) {
 		return nil // there is something of that name, which is not ours to replace
 	}
 	return err

@@ -1,0 +1,270 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// CreateTable implements Changer.
+func (c *SQL) CreateTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (*plan.Table, bool, error) {
+	if err := checkName(append([]string{name.Name}, name.Namespace...)...); err != nil {
+		return nil, false, err
+	}
+	for range maxAttempts {
+		_, err := c.location(ctx, c.locate, name)
+		switch {
+		case err == nil && o.IfTaken == Replace:
+			t, err := c.replaceTable(ctx, name, d, o)
+			if fault.Is(err, fault.NotFound) {
+				continue // it was dropped meanwhile
+			}
+			return t, err == nil, err
+		case err == nil && o.IfTaken == Keep:
+			t, err := c.Table(ctx, name, plan.AsOf{}, "")
+			return t, false, err
+		case err == nil:
+			return nil, false, exists(name)
+		case !fault.Is(err, fault.NotFound):
+			return nil, false, err
+		}
+		t, err := c.createTable(ctx, name, d, o)
+		if fault.Is(err, fault.Exists) && o.IfTaken != Refuse {
+			if _, view := c.location(ctx, c.locateView, name); fault.Is(view, fault.NotFound) {
+				continue // another one was faster
+			}
+		}
+		return t, err == nil, err
+	}
+	return nil, false, fault.New(fault.Conflict, "Table %s is being created and dropped by others all the time; nothing was changed, try again", name)
+}
+
+// createTable creates a table whose name was free a moment ago.
+func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (_ *plan.Table, err error) {
+	if err := c.inTransaction(ctx, func(tx *sql.Tx) error { return c.taken(ctx, tx, name) }); err != nil {
+		return nil, err
+	}
+	meta, err := c.newTable(ctx, name, d)
+	if err != nil {
+		return nil, err
+	}
+	if o.Fill != nil {
+		t, err := planTable(c.tableAt(name, meta, ""), name, plan.AsOf{}, "")
+		if err != nil {
+			return nil, err
+		}
+		var s staged
+		filled := guarded(func() error {
+			s, err = stage(ctx, t, table.MainBranch, o.Fill)
+			return err
+		})
+		defer func() {
+			if err != nil && s.discard != nil && !errors.Is(err, ErrUnknown) {
+				_ = guarded(func() error { s.discard(); return nil })
+			}
+		}()
+		if err = filled; err != nil {
+			return nil, err
+		}
+		if meta, err = table.UpdateTableMetadata(meta, s.updates, ""); err != nil {
+			return nil, refused(err, name)
+		}
+	}
+	location, err := c.writeMetadata(ctx, meta, 0)
+	if err != nil {
+		return nil, c.unwritten(ctx, err, name)
+	}
+	if err = c.insert(ctx, name, location, "TABLE"); err != nil {
+		return nil, err
+	}
+	t, err := planTable(c.tableAt(name, meta, location), name, plan.AsOf{}, "")
+	if err != nil {
+		return nil, fault.Wrap(fault.KindOf(err), errors.Join(ErrUnknown, err), "Table %s was created, and cannot be read now: %s", name, err)
+	}
+	return t, nil
+}
+
+// newTable is the metadata of a new table. iceberg-go's own NewMetadata would look
+// columns up by dotted names, and give other ids.
+func (c *SQL) newTable(ctx context.Context, name plan.TableName, d TableDefinition) (table.Metadata, error) {
+	version, err := d.version()
+	if err != nil {
+		return nil, err
+	}
+	build := schemaBuilder{version: version}
+	columns, err := build.fields(d.Fields, 0)
+	if err != nil {
+		return nil, err
+	}
+	partitions, order, err := d.layout(columns)
+	if err != nil {
+		return nil, err
+	}
+	schema := iceberg.NewSchema(0, columns...)
+	if _, err := iceberg.IndexByName(schema); err != nil {
+		return nil, fault.Wrap(fault.BadStatement, err, "Two columns of table %s have the same name: %s", name, err)
+	}
+	spec, err := specOf(schema, partitions)
+	if err != nil {
+		return nil, err
+	}
+	props := d.properties()
+	if err := c.checkProperties(props); err != nil {
+		return nil, err
+	}
+	location, err := c.newLocation(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := table.NewMetadataBuilder(version)
+	if err != nil {
+		return nil, refused(err, name)
+	}
+	for _, step := range []func() error{
+		func() error { return b.SetUUID(uuid.New()) },
+		func() error { return b.SetLoc(location) },
+		func() error { return b.AddSchema(schema) },
+		func() error { return b.SetCurrentSchemaID(-1) },
+		func() error { return b.AddPartitionSpec(&spec, true) },
+		func() error { return b.SetDefaultSpecID(-1) },
+		func() error { return b.AddSortOrder(&order) },
+		func() error { return b.SetDefaultSortOrderID(-1) },
+		func() error { return b.SetProperties(props) },
+	} {
+		if err := step(); err != nil {
+			return nil, refused(err, name)
+		}
+	}
+	meta, err := b.Build()
+	if err != nil || len(d.Tags) == 0 {
+		return meta, wrapBuild(err, name)
+	}
+	tags, err := readTags(meta, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := tags.add(columns, d.Tags); err != nil {
+		return nil, err
+	}
+	set, _, err := tags.Properties()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.SetProperties(set); err != nil {
+		return nil, refused(err, name)
+	}
+	meta, err = b.Build()
+	return meta, wrapBuild(err, name)
+}
+
+func wrapBuild(err error, name plan.TableName) error {
+	if err == nil {
+		return nil
+	}
+	return refused(err, name)
+}
+
+// replaceTable gives a table that exists a new definition, and rows.
+func (c *SQL) replaceTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (*plan.Table, error) {
+	return c.change(ctx, name, func(ctx context.Context, t *plan.Table) (staged, error) {
+		base := t.Handle.(*Handle).Table
+		a := c.alteration(name, base.Metadata())
+		if err := a.replace(d); err != nil {
+			return staged{}, err
+		}
+		updates, err := a.updates()
+		if err != nil || o.Fill == nil {
+			return staged{updates: updates}, err
+		}
+		meta, err := table.UpdateTableMetadata(base.Metadata(), updates, base.MetadataLocation())
+		if err != nil {
+			return staged{}, refused(err, name)
+		}
+		empty, err := planTable(c.tableAt(name, meta, base.MetadataLocation()), name, plan.AsOf{}, "")
+		if err != nil {
+			return staged{}, err
+		}
+		s, err := stage(ctx, empty, table.MainBranch, o.Fill)
+		// What it requires is said of the empty table.
+		s.updates, s.required = append(updates, s.updates...), nil
+		return s, err
+	})
+}
+
+// RenameTable implements Changer.
+func (c *SQL) RenameTable(ctx context.Context, from, to plan.TableName) error {
+	leave, err := c.writers.enter(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return c.rename(ctx, from, to, c.onlyTables())
+}
+
+// DropTable implements Changer.
+func (c *SQL) DropTable(ctx context.Context, name plan.TableName, purge, ifExists bool) (Purged, error) {
+	leave, err := c.writers.enter(ctx, name)
+	if err != nil {
+		return Purged{}, err
+	}
+	defer leave()
+	for n := range maxAttempts {
+		if err := pause(ctx, n); err != nil {
+			return Purged{}, err
+		}
+		location, err := c.location(ctx, c.locate, name)
+		if fault.Is(err, fault.NotFound) && ifExists {
+			return Purged{}, nil
+		}
+		// A table whose metadata is lost can be dropped, but not purged.
+		if err != nil && (purge || !fault.Is(err, fault.Corrupt)) {
+			return Purged{}, err
+		}
+		var loaded *table.Table
+		if purge {
+			if loaded, err = c.load(ctx, name, tableKey{location, name.Key()}); err != nil {
+				return Purged{}, fault.Wrap(fault.KindOf(err), err, "%s; or drop the table without PURGE, which leaves its files", err)
+			}
+		}
+		dropped, err := c.delete(ctx, name, location, c.onlyTables())
+		if err != nil {
+			return Purged{}, err
+		}
+		if !dropped {
+			continue // it was changed meanwhile
+		}
+		if !purge {
+			return Purged{}, nil
+		}
+		return c.purge(context.WithoutCancel(ctx), loaded), nil
+	}
+	return Purged{}, fault.New(fault.Conflict, "Table %s is being changed by others all the time; it was not dropped, try again", name)
+}
+
+// delete takes a table or view out of the catalog if its metadata is where it was.
+func (c *SQL) delete(ctx context.Context, name plan.TableName, location, which string) (done bool, err error) {
+	err = c.inTransaction(ctx, func(tx *sql.Tx) error {
+		if err := c.keepNamespace(ctx, tx, name.Namespace); err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, `DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?
+			AND COALESCE(metadata_location, '') = ?`+which, c.stored, namespaceKey(name.Namespace), name.Name, location)
+		if err != nil {
+			return c.failed(ctx, err)
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return c.failed(ctx, err)
+		}
+		done = n > 0
+		return nil
+	})
+	return done, err
+}
