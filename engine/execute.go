@@ -74,6 +74,11 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.reprojectTags(ctx, stmt)
 		case *parse.ShowTags:
 			return st.showTags(ctx, stmt)
+		case *parse.CreateSchema, *parse.DropSchema, *parse.AlterSchema,
+			*parse.CreateTable, *parse.DropTable, *parse.Truncate, *parse.RenameTable, *parse.AlterTable,
+			*parse.CreateView, *parse.DropView, *parse.AlterView,
+			*parse.Insert, *parse.Update, *parse.Delete, *parse.Merge, *parse.Call:
+			return nil, unsupported("writing")
 		}
 		return nil, unsupported(fmt.Sprintf("this statement (%s)", kind))
 	})
@@ -105,6 +110,9 @@ func kindOf(stmt parse.Statement) string {
 		return "tags"
 	case *parse.Prepare, *parse.Deallocate:
 		return "prepare"
+	}
+	if parse.IsWrite(stmt) {
+		return sqlKinds[parse.Write]
 	}
 	return "other"
 }
@@ -185,10 +193,8 @@ func (s *Session) prepareNamed(ctx context.Context, stmt *parse.Prepare) (*Resul
 	if rest != "" {
 		return nil, fault.New(fault.Syntax, "a prepared statement holds one statement")
 	}
-	p := &Prepared{Text: text}
-	switch inner := inner.(type) {
-	case *parse.SQL:
-		p.Params = inner.Params
+	p := &Prepared{Text: text, Params: parse.Params(inner)}
+	switch inner.(type) {
 	case *parse.Prepare, *parse.ExecuteStmt:
 		return nil, fault.New(fault.Unsupported, "PREPARE and EXECUTE cannot be prepared")
 	}

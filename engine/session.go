@@ -112,13 +112,12 @@ func (s *Session) Prepare(ctx context.Context, text string) (*Prepared, error) {
 	if err != nil {
 		return nil, s.refused(parse.Fingerprint(text), err)
 	}
-	p := &Prepared{Text: text}
+	p := &Prepared{Text: text, Params: parse.Params(stmt)}
 	sql, ok := stmt.(*parse.SQL)
 	if !ok {
 		return p, nil
 	}
 	_, err = s.statement(ctx, "prepare", parse.Fingerprint(text), func(ctx context.Context, st *statement) (*Result, error) {
-		p.Params = sql.Params
 		if sql.Kind != parse.Query && sql.Kind != parse.Show {
 			return &Result{}, nil
 		}

@@ -264,6 +264,14 @@ func (viewParser) parse(text string) (sqlparser.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v, ok := st.(*parse.CreateView); ok && rest == "" && text == viewHead(v.View.Name)+v.Query.Text {
+		// The definition of a view that is expanded, as viewDefinition makes it.
+		ast, err := sqlparser.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		st = &parse.SQL{Text: text, AST: ast, Kind: parse.Write}
+	}
 	q, ok := st.(*parse.SQL)
 	if !ok || rest != "" {
 		return nil, fault.New(fault.Unsupported, "the view holds something else than one query")

@@ -186,11 +186,17 @@ func (d database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefi
 // maxViews bounds the views that one statement expands.
 const maxViews = 256
 
+// viewHead begins the definition of a view that is expanded.
+func viewHead(name string) string {
+	return "CREATE VIEW `" + strings.ReplaceAll(name, "`", "``") + "` AS "
+}
+
 func viewDefinition(name string, r *Relation) sql.ViewDefinition {
-	create := "CREATE VIEW `" + strings.ReplaceAll(name, "`", "``") + "` AS " + r.View.SQL
+	head := viewHead(name)
+	create := head + r.View.SQL
 	if st, rest, err := parse.Parse(create); err == nil && rest == "" {
-		if folded, ok := st.(*parse.SQL); ok {
-			create = folded.Text // for those who parse it without us
+		if v, ok := st.(*parse.CreateView); ok {
+			create = head + v.Query.Text // for those who parse it without us
 		}
 	}
 	return sql.ViewDefinition{Name: name, TextDefinition: r.View.SQL, CreateViewStatement: create}

@@ -60,6 +60,13 @@ type folder struct {
 	ddl    bool // it is SHOW, CREATE, DROP or ALTER
 	// filtered says that SHOW ... WHERE was passed.
 	filtered bool
+	// inner says that the tokens are a part of a statement: the first word begins
+	// none.
+	inner bool
+	// from says that the tokens begin with the name of a table.
+	from bool
+	// replaced has what is written in the place of single tokens.
+	replaced map[int]string
 	// trace, when set, gets the offset in the text for each offset in the output.
 	trace func(out, in int)
 }
@@ -112,8 +119,13 @@ func (f *folder) top() *level { return &f.levels[len(f.levels)-1] }
 // run folds all tokens and returns the text.
 func (f *folder) run() string {
 	f.levels = append(f.levels[:0], level{})
-	f.show = f.lower(0) == "show"
-	f.ddl = f.show || f.lower(0) == "create" || f.lower(0) == "drop" || f.lower(0) == "alter"
+	if f.from {
+		f.levels[0] = level{clause: tables, from: true}
+	}
+	if !f.inner {
+		f.show = f.lower(0) == "show"
+		f.ddl = f.show || f.lower(0) == "create" || f.lower(0) == "drop" || f.lower(0) == "alter"
+	}
 	for i := 0; i < len(f.tokens); {
 		i = f.step(i)
 	}
@@ -125,6 +137,11 @@ func (f *folder) run() string {
 func (f *folder) step(i int) int {
 	tok := f.tokens[i]
 	s := f.str(i)
+	replaced, ok := f.replaced[i]
+	if ok && tok.kind != punct {
+		f.write(i, i+1, replaced)
+		return i + 1
+	}
 	switch tok.kind {
 	case punct:
 		if in := f.quantified(i); in != "" {
@@ -160,6 +177,9 @@ func (f *folder) step(i int) int {
 				f.write(i, i+1, " /")
 				return i + 1
 			}
+		}
+		if ok {
+			s = replaced
 		}
 		f.write(i, i+1, s)
 		return i + 1
@@ -216,7 +236,7 @@ func (f *folder) keyword(i int) bool {
 	case w == "in" && f.show && len(f.levels) == 1 && !f.filtered:
 		t.clause = f.showTarget(i)
 		return true
-	case i == 0 && firstWords[w]:
+	case i == 0 && !f.inner && firstWords[w]:
 		t.clause, t.from = tables, w == "update" || w == "delete"
 		return true
 	case (w == "database" || w == "schema") && f.ddl:

@@ -56,17 +56,21 @@ type lexer struct {
 	// policy texts.
 	head   []string
 	braces bool // the statement holds policy texts, with {col} and ${{...}}
+	colons bool // the statement holds types, with STRUCT<name: type>
 }
 
 // policyHeads begin the statements that hold policy texts.
 var policyHeads = []string{"create policy", "create or replace policy", "alter policy"}
+
+// typeHeads begin the statements that hold types.
+var typeHeads = []string{"create table", "create or replace table", "alter table"}
 
 // note looks at the token that was read last.
 func (l *lexer) note(tok token) {
 	s := l.text[tok.start:tok.end]
 	switch {
 	case tok.kind == punct && s == ";":
-		l.head, l.braces = l.head[:0], false
+		l.head, l.braces, l.colons = l.head[:0], false, false
 		return
 	case len(l.head) >= 4:
 		return
@@ -74,7 +78,9 @@ func (l *lexer) note(tok token) {
 		s = ""
 	}
 	l.head = append(l.head, strings.ToLower(s))
-	l.braces = l.braces || slices.Contains(policyHeads, strings.Join(l.head, " "))
+	head := strings.Join(l.head, " ")
+	l.braces = l.braces || slices.Contains(policyHeads, head)
+	l.colons = l.colons || slices.Contains(typeHeads, head)
 }
 
 // newest is the version that SQE tells clients, for /*!80013 ... */.
@@ -275,7 +281,7 @@ func (l *lexer) punct() *lexError {
 			return nil
 		}
 	}
-	if !strings.ContainsRune("=,()+-*/%^~&|<>!.;", rune(rest[0])) && !(l.braces && strings.IndexByte("{}[]:", rest[0]) >= 0) {
+	if !strings.ContainsRune("=,()+-*/%^~&|<>!.;", rune(rest[0])) && !(l.braces && strings.IndexByte("{}[]:", rest[0]) >= 0) && !(l.colons && rest[0] == ':') {
 		return &lexError{l.pos, "a character that SQL does not have"}
 	}
 	l.pos++

@@ -36,11 +36,10 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 		}
 		stmt = d
 	case "set":
-		if p.word(1) != "role" {
-			return nil, false, nil
+		if p.word(1) == "role" {
+			p.pos += 2
+			stmt, err = p.setRole()
 		}
-		p.pos += 2
-		stmt, err = p.setRole()
 	case "use":
 		p.pos++
 		stmt, err = p.use()
@@ -54,6 +53,10 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 		stmt, err = p.policyDDL()
 	case "call":
 		stmt, err = p.call()
+	}
+	if err == nil && stmt == nil {
+		p.pos = start
+		stmt, err = p.write()
 	}
 	if err != nil {
 		return nil, false, err
@@ -137,10 +140,15 @@ func (p *parser) explain() (Statement, error) {
 	return e, nil
 }
 
-// explained is the statement behind EXPLAIN, which is SQL.
+// explained is the statement behind EXPLAIN: a query, or one that changes rows.
 func (p *parser) explained() (Statement, error) {
 	if !p.beginsStatement() {
 		return nil, p.expected("SELECT, WITH, TABLE, VALUES or another statement")
+	}
+	if s, err := p.dml(); err != nil {
+		return nil, err
+	} else if s != nil {
+		return s, p.countTables(nil)
 	}
 	if err := p.refused(); err != nil {
 		return nil, err

@@ -97,6 +97,10 @@ type parser struct {
 	text   string
 	tokens []token
 	pos    int
+	// tables counts the uses of tables that were read so far.
+	tables int
+	// counted is how many placeholders stand before the token at countedAt.
+	countedAt, counted int
 }
 
 func (p *parser) str(i int) string { return p.text[p.tokens[i].start:p.tokens[i].end] }
@@ -139,13 +143,17 @@ func (p *parser) expected(what string) error {
 
 // describe names a token in a message without repeating a literal.
 func (p *parser) describe(i int) string {
-	switch p.tokens[i].kind {
+	return describe(p.text, p.tokens[i])
+}
+
+func describe(text string, t token) string {
+	switch t.kind {
 	case str:
 		return "a string"
 	case number:
 		return "a number"
 	}
-	s := p.str(i)
+	s := text[t.start:t.end]
 	if len(s) > 64 {
 		return "a long name"
 	}
@@ -183,9 +191,23 @@ func (p *parser) sql() (*SQL, error) {
 		tokens = tokens[1 : len(tokens)-1]
 		p.pos++
 	}
-	f := folder{text: p.text, tokens: tokens, copied: tokens[0].start}
-	folded := f.run()
-	params, literals := 0, 0
+	params, err := checkLiterals(tokens)
+	if err != nil {
+		return nil, err
+	}
+	folded, ast, err := p.grammar(&folder{tokens: tokens}, "", "")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.countTables(ast); err != nil {
+		return nil, err
+	}
+	return &SQL{Text: folded, AST: ast, Kind: kind, Params: params}, nil
+}
+
+// checkLiterals bounds the values in a statement and counts its placeholders.
+func checkLiterals(tokens []token) (params int, err error) {
+	literals := 0
 	for _, t := range tokens {
 		switch t.kind {
 		case param:
@@ -195,16 +217,21 @@ func (p *parser) sql() (*SQL, error) {
 		}
 	}
 	if literals > MaxLiterals {
-		return nil, fault.New(fault.Limit, "the statement holds more than %d values; put them into a table and join it", MaxLiterals)
+		return 0, fault.New(fault.Limit, "the statement holds more than %d values; divide it, or put them into a table and join it", MaxLiterals)
 	}
-	ast, err := sqlparser.Parse(folded)
+	return params, nil
+}
+
+// grammar folds the tokens of f and gives them to the MySQL grammar between a
+// prefix and a suffix.
+func (p *parser) grammar(f *folder, prefix, suffix string) (string, sqlparser.Statement, error) {
+	f.text, f.copied = p.text, f.tokens[0].start
+	folded := f.run()
+	ast, err := sqlparser.Parse(prefix + folded + suffix)
 	if err != nil {
-		return nil, p.located(tokens, err)
+		return "", nil, p.located(&folder{tokens: f.tokens, inner: f.inner, from: f.from, replaced: f.replaced}, len(prefix), err)
 	}
-	if err := checkTables(ast); err != nil {
-		return nil, err
-	}
-	return &SQL{Text: folded, AST: ast, Kind: kind, Params: params}, nil
+	return folded, ast, nil
 }
 
 // wrapped reports whether brackets stand around the whole statement, which the
@@ -252,9 +279,9 @@ func (p *parser) kind() Kind {
 
 var position = regexp.MustCompile(`position (\d+)`)
 
-// located turns an error of the MySQL grammar, which counts in the folded text,
-// into one that points at the text of the user.
-func (p *parser) located(tokens []token, err error) error {
+// located turns an error of the MySQL grammar, which counts in the folded text
+// and the prefix before it, into one that points at the text of the user.
+func (p *parser) located(f *folder, prefix int, err error) error {
 	if strings.Contains(err.Error(), "max nesting level") {
 		return fault.New(fault.Limit, "the statement nests too many queries; write the inner ones as WITH queries or views")
 	}
@@ -266,20 +293,26 @@ func (p *parser) located(tokens []token, err error) error {
 	if convErr != nil {
 		return fault.New(fault.Syntax, "syntax error: the statement cannot be parsed")
 	}
+	at -= prefix
 	// The grammar reports a place behind the token that it does not take.
+	tokens := f.tokens
 	offset := tokens[0].start
-	f := folder{text: p.text, tokens: tokens, copied: tokens[0].start, trace: func(out, in int) {
+	f.text, f.copied = p.text, tokens[0].start
+	f.trace = func(out, in int) {
 		if out < at-1 {
 			offset = in
 		}
-	}}
+	}
 	folded := f.run()
 	i := 0
 	for i+1 < len(tokens) && tokens[i+1].start <= offset {
 		i++
 	}
 	if at > len(folded) && i == len(tokens)-1 {
-		return syntaxAt(p.text, tokens[i].end, "the statement ends where more was expected, after %s", p.describe(p.pos+i))
+		if f.inner {
+			return syntaxAt(p.text, tokens[i].end, "more was expected after %s", describe(p.text, tokens[i]))
+		}
+		return syntaxAt(p.text, tokens[i].end, "the statement ends where more was expected, after %s", describe(p.text, tokens[i]))
 	}
-	return syntaxAt(p.text, offset, "unexpected %s", p.describe(p.pos+i))
+	return syntaxAt(p.text, offset, "unexpected %s", describe(p.text, tokens[i]))
 }

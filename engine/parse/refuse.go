@@ -1,6 +1,10 @@
 package parse
 
-import "sqe/fault"
+import (
+	"strings"
+
+	"sqe/fault"
+)
 
 // refused gives the error of a statement that is refused by name: what could read
 // or write files of the server, run code in it, or wait on locks.
@@ -10,7 +14,7 @@ func (p *parser) refused() error {
 	}
 	switch p.word(0) {
 	case "load":
-		return no("LOAD DATA", "write the file with a tool of the lakehouse (Spark, PyIceberg)")
+		return no("LOAD DATA", "load the file with sqe import, or write it with a tool of the lakehouse (Spark, PyIceberg)")
 	case "call":
 		return no("CALL", "SQE has no stored procedures")
 	case "handler":
@@ -31,7 +35,18 @@ func (p *parser) refused() error {
 			}
 		}
 	}
+	return p.refusedParts()
+}
+
+// refusedParts gives the error of what is refused anywhere in a statement.
+func (p *parser) refusedParts() error {
+	no := func(what, advice string) error {
+		return fault.New(fault.Unsupported, "%s is not supported; %s", what, advice)
+	}
 	for i := p.pos; i < len(p.tokens); i++ {
+		if p.tokens[i].kind == punct && strings.ContainsAny(p.str(i), ":{}[]") && p.str(i) != ":=" {
+			return syntaxAt(p.text, p.tokens[i].start, "a character that SQL does not have here")
+		}
 		if p.tokens[i].kind != word {
 			continue
 		}

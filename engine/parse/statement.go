@@ -26,6 +26,9 @@ type SQL struct {
 	AST    sqlparser.Statement
 	Kind   Kind
 	Params int // number of ? placeholders
+	// Param is the index of the first of them in the statement that the SQL is a
+	// part of; 0 when it is the whole statement.
+	Param int
 }
 
 // Explain is EXPLAIN [ANALYZE] [FORMAT = name] statement.

@@ -19,11 +19,14 @@ const (
 	MaxTables = 256
 )
 
-// checkTables refuses a statement that names too many tables.
-func checkTables(ast sqlparser.Statement) error {
-	c := tableCounter{}
-	n, err := c.node(ast, nil)
-	if err == nil && n > MaxTables {
+// countTables adds the uses of tables in a part of the statement to those that
+// were read before, and refuses too many.
+func (p *parser) countTables(ast sqlparser.SQLNode) error {
+	n, err := 0, error(nil)
+	if ast != nil {
+		n, err = tableCounter{}.node(ast, nil)
+	}
+	if p.tables += n; err == nil && p.tables > MaxTables {
 		err = fault.New(fault.Limit, "the statement uses tables more than %d times (a common table expression counts at each use); divide it into several statements", MaxTables)
 	}
 	return err

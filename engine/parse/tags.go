@@ -226,7 +226,7 @@ func (p *parser) tags(a *AlterTags, column string, unset bool) error {
 // call parses CALL of the procedures that SQE has; nil for another one.
 func (p *parser) call() (Statement, error) {
 	if p.word(1) != "system" || p.pos+3 >= len(p.tokens) || p.str(p.pos+2) != "." || p.word(3) != "reproject_column_tags" {
-		return nil, nil
+		return p.procedure()
 	}
 	p.pos += 4
 	if !p.acceptPunct("(") {
