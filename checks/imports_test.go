@@ -26,6 +26,7 @@ var house = []struct {
 	{"config", "fault", "values only: cmd wires them"},
 	{"engine/parse", "plan fault", "grammar only: no names are resolved here"},
 	{"engine/scan", "plan catalog identity fault", "which files hold the rows of a governed scan; it must not know policies"},
+	{"engine/write", "plan catalog engine/scan identity fault", "it puts rows of governed plans into tables; it must not know policies, nor be able to make a plan"},
 	{"engine/bind", "plan catalog engine/parse identity fault", "binding sees schemas and names, never rows or policies; the engine asks the gates"},
 	{"engine/duck", "plan masks engine/scan fault", "it runs governed plans and must not be able to make one"},
 	{"engine", "plan policy masks rewrite catalog audit engine/parse engine/bind engine/duck engine/scan identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},

@@ -1,0 +1,389 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/compute"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	"github.com/google/uuid"
+)
+
+// maxPiece is how many rows are encoded between two looks at the context.
+const maxPiece = 32 << 10
+
+// writer spreads rows over data files by their partition. Each lane is a goroutine
+// that has files of its own: the rows of a partition go to one lane, those of a table
+// without partitions to the lanes in turn, but to the first alone while they are few.
+type writer struct {
+	job    *job
+	layout *layout
+	parts  *partitioner
+	order  *sorter // nil: as they come
+	id     string
+
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	lanes   []*lane
+	next    int
+	stopped bool
+	routed  int64 // bytes that were given to lanes
+	number  atomic.Int64
+	rows    atomic.Int64
+
+	mu    sync.Mutex
+	files []*dataFile
+}
+
+type lane struct {
+	w      *writer
+	input  chan piece
+	done   chan struct{}
+	open   map[*partition]*openFile
+	memory int64 // bound
+	files  int   // bound
+	clock  int64
+}
+
+type piece struct {
+	part *partition
+	rec  arrow.RecordBatch
+}
+
+// newWriter makes a writer of files with the given columns. With one worker, rows
+// keep their order.
+func (j *job) newWriter(schema *iceberg.Schema, workers int) (*writer, error) {
+	columns := j.target.arrow
+	if schema != j.target.schema {
+		var err error
+		if schema, columns, err = j.target.withLineage(); err != nil {
+			return nil, err
+		}
+	}
+	l, err := newLayout(columns, schema, j.target.order, j.target.handle.Table.Metadata().Properties())
+	if err != nil {
+		return nil, err
+	}
+	parts, err := newPartitioner(j.target.spec, j.target.schema, workers)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{job: j, layout: l, parts: parts, id: uuid.NewString()}
+	if w.order, err = newSorter(j.target.order, j.target.schema); err != nil {
+		return nil, err
+	}
+	memory := max(1<<20, j.o.MemoryBytes/int64(workers))
+	l.group = min(l.group, memory/2)
+	w.ctx, w.cancel = context.WithCancelCause(j.ctx)
+	for range workers {
+		ln := &lane{
+			w: w, input: make(chan piece, 1), done: make(chan struct{}), open: map[*partition]*openFile{},
+			memory: memory, files: max(1, j.o.OpenFiles/workers),
+		}
+		w.lanes = append(w.lanes, ln)
+		go ln.run()
+	}
+	return w, nil
+}
+
+// aloneBytes is up to how much of a table without partitions goes to the first lane.
+const aloneBytes = 32 << 20
+
+// write takes rows with the columns of the files. It keeps what it needs of rec.
+func (w *writer) write(rec arrow.RecordBatch) error {
+	for from := int64(0); from < rec.NumRows(); from += maxPiece {
+		part := rec.NewSlice(from, min(from+maxPiece, rec.NumRows()))
+		err := w.route(part)
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) route(rec arrow.RecordBatch) error {
+	if len(w.parts.fields) == 0 {
+		at := 0
+		if w.routed > aloneBytes {
+			w.next = (w.next + 1) % len(w.lanes)
+			at = w.next
+		}
+		w.routed += sizeOf(rec)
+		rec.Retain()
+		return w.send(at, piece{nil, rec})
+	}
+	parts, rows, err := w.parts.split(rec)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 1 {
+		rec.Retain()
+		return w.send(parts[0].lane, piece{parts[0], rec})
+	}
+	for i, p := range parts {
+		taken, err := take(w.ctx, rec, rows[i])
+		if err != nil {
+			return w.cause(err)
+		}
+		if err := w.send(p.lane, piece{p, taken}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) send(lane int, p piece) error {
+	select {
+	case w.lanes[lane].input <- p:
+		return nil
+	case <-w.ctx.Done():
+		p.rec.Release()
+		return context.Cause(w.ctx)
+	}
+}
+
+// cause is why the writer stopped, when it did.
+func (w *writer) cause(err error) error {
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
+	return err
+}
+
+// stop gives up what is not finished, and waits for every goroutine of the writer.
+func (w *writer) stop() {
+	if w.stopped {
+		return
+	}
+	w.stopped = true
+	w.cancel(errStopped)
+	for _, l := range w.lanes {
+		close(l.input)
+	}
+	for _, l := range w.lanes {
+		<-l.done
+	}
+}
+
+// finish closes the files, which are in w.files then; when the input failed, it stops.
+func (w *writer) finish(failed error) error {
+	if failed != nil {
+		w.stop()
+		return nil
+	}
+	w.stopped = true
+	for _, l := range w.lanes {
+		close(l.input)
+	}
+	for _, l := range w.lanes {
+		<-l.done
+	}
+	err := context.Cause(w.ctx)
+	w.cancel(nil)
+	if err == nil {
+		for _, f := range w.files {
+			w.job.result.Files++
+			w.job.result.Bytes += f.size
+		}
+	}
+	return err
+}
+
+func (l *lane) run() {
+	defer close(l.done)
+	defer func() {
+		if p := recover(); p != nil {
+			l.w.cancel(fmt.Errorf("panic while writing a data file: %T\n%s", p, debug.Stack()))
+		}
+		for _, f := range l.open {
+			f.abort()
+		}
+		for p := range l.input {
+			p.rec.Release()
+		}
+	}()
+	for p := range l.input {
+		if l.w.ctx.Err() != nil {
+			p.rec.Release()
+			return
+		}
+		err := l.add(p)
+		p.rec.Release()
+		if err != nil {
+			l.w.cancel(err)
+			return
+		}
+	}
+	for part := range l.open {
+		if l.w.ctx.Err() != nil {
+			return
+		}
+		if err := l.close(part); err != nil {
+			l.w.cancel(err)
+			return
+		}
+	}
+}
+
+func (l *lane) add(p piece) error {
+	f := l.open[p.part]
+	if f == nil {
+		if len(l.open) >= l.files {
+			if err := l.close(l.oldest()); err != nil {
+				return err
+			}
+		}
+		var err error
+		if f, err = l.create(p.part); err != nil {
+			return err
+		}
+		l.open[p.part] = f
+	}
+	l.clock++
+	f.used = l.clock
+	if l.w.order != nil {
+		p.rec.Retain()
+		f.pending = append(f.pending, p.rec)
+		f.buffered += sizeOf(p.rec)
+		// Rows are compressed to a third or so; a file that came out small is no harm.
+		if f.buffered >= 2*l.w.layout.target {
+			return l.close(p.part)
+		}
+	} else {
+		if err := f.write(p.rec); err != nil {
+			return err
+		}
+		if f.size() >= l.w.layout.target {
+			return l.close(p.part)
+		}
+	}
+	n := l.w.rows.Add(p.rec.NumRows())
+	if l.w.job.o.Progress != nil {
+		l.w.job.o.Progress(n)
+	}
+	return l.shrink()
+}
+
+// shrink ends row groups, largest first, or closes files, until the bound holds. A
+// sorted file is sorted as a whole, so that it is closed.
+func (l *lane) shrink() error {
+	for {
+		var sum int64
+		var largest *partition
+		var f *openFile
+		for part, o := range l.open {
+			sum += o.buffered
+			if f == nil || o.buffered > f.buffered {
+				largest, f = part, o
+			}
+		}
+		if sum <= l.memory {
+			return nil
+		}
+		if l.w.order == nil && f.groupRows > 0 && f.buffered > 1<<20 {
+			if err := f.flush(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.close(largest); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *lane) oldest() *partition {
+	var oldest *partition
+	var f *openFile
+	for part, o := range l.open {
+		if f == nil || o.used < f.used {
+			oldest, f = part, o
+		}
+	}
+	return oldest
+}
+
+func (l *lane) create(part *partition) (*openFile, error) {
+	name := fmt.Sprintf("%05d-0-%s.parquet", l.w.number.Add(1), l.w.id)
+	if part != nil && part.path != "" {
+		name = path.Join(part.path, name)
+	}
+	location := l.w.job.target.locations.NewDataLocation(name)
+	l.w.job.staged.add(location)
+	f, err := l.w.layout.create(l.w.job.target.fs, location)
+	if err != nil {
+		return nil, err
+	}
+	f.part, f.spec = part, l.w.parts.spec
+	return f, nil
+}
+
+func (l *lane) close(part *partition) error {
+	f := l.open[part]
+	sorted := 0
+	if len(f.pending) > 0 {
+		if err := l.w.order.write(l.w.ctx, f); err != nil {
+			return err
+		}
+		sorted = l.w.job.target.order.OrderID()
+	}
+	delete(l.open, part)
+	done, err := f.close()
+	if err != nil {
+		f.abort()
+		return err
+	}
+	done.sortOrder = sorted
+	l.w.mu.Lock()
+	l.w.files = append(l.w.files, done)
+	l.w.mu.Unlock()
+	return nil
+}
+
+// take makes a batch of some rows of another.
+func take(ctx context.Context, rec arrow.RecordBatch, rows []int32) (arrow.RecordBatch, error) {
+	if n := len(rows); n > 0 && int(rows[n-1]-rows[0]) == n-1 {
+		return rec.NewSlice(int64(rows[0]), int64(rows[0])+int64(n)), nil
+	}
+	b := array.NewInt32Builder(memory.DefaultAllocator)
+	defer b.Release()
+	b.AppendValues(rows, nil)
+	at := b.NewArray()
+	defer at.Release()
+	return takeRows(ctx, rec, at)
+}
+
+func takeRows(ctx context.Context, rec arrow.RecordBatch, at arrow.Array) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, 0, rec.NumCols())
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	for i, c := range rec.Columns() {
+		plain, err := relabelled(c, storage(c.DataType()))
+		if err != nil {
+			return nil, err
+		}
+		taken, err := compute.TakeArrayOpts(ctx, plain, at, compute.TakeOptions{BoundsCheck: false})
+		plain.Release()
+		if err != nil {
+			return nil, err
+		}
+		out, err := relabelled(taken, rec.Schema().Field(i).Type)
+		taken.Release()
+		if err != nil {
+			return nil, err
+		}
+		cols = append(cols, out)
+	}
+	return array.NewRecordBatch(rec.Schema(), cols, int64(at.Len())), nil
+}
