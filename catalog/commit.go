@@ -132,7 +132,7 @@ func (c *SQL) change(ctx context.Context, name plan.TableName, p prepare) (*plan
 // something to commit.
 func (c *SQL) attempt(ctx context.Context, name plan.TableName, p prepare) (after *plan.Table, committed bool, err error) {
 	start := time.Now()
-	for n := 0; n < maxAttempts && time.Since(start) < maxWaiting; n++ {
+	for n := 0; n < c.attempts && time.Since(start) < maxWaiting; n++ {
 		if err := pause(ctx, n); err != nil {
 			return nil, false, err
 		}

@@ -46,7 +46,8 @@ type SQL struct {
 	plans  *lru.Cache[planKey, *plan.Table]
 	views  *lru.Cache[tableKey, *View]
 
-	writers *writers
+	writers  *writers
+	attempts int // of a change
 }
 
 // tableKey: a renamed table keeps its metadata location.
@@ -129,7 +130,7 @@ func OpenSQLite(name, path, warehouse string, o SQLOptions) (*SQL, error) {
 // newSQL takes over db, which it closes with the catalog, and with it all that
 // depends on the database: statements use "?" for parameters.
 func newSQL(name string, db *sql.DB, dialect icebergsql.SupportedDialect, props iceberg.Properties, o SQLOptions) (*SQL, error) {
-	c := &SQL{name: name, stored: o.StoredName, db: db, props: props, writers: newWriters()}
+	c := &SQL{name: name, stored: o.StoredName, db: db, props: props, writers: newWriters(), attempts: maxAttempts}
 	if c.stored == "" {
 		c.stored = name
 	}
