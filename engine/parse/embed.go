@@ -46,7 +46,7 @@ type Target struct {
 // a name was forgotten.
 var reserved = map[string]bool{
 	"add": true, "alter": true, "and": true, "as": true, "by": true, "case": true, "create": true, "delete": true, "drop": true, "exists": true,
-	"from": true, "group": true, "having": true, "if": true, "in": true, "insert": true, "into": true, "is": true, "join": true, "like": true,
+	"for": true, "from": true, "group": true, "having": true, "if": true, "in": true, "insert": true, "into": true, "is": true, "join": true, "like": true,
 	"limit": true, "not": true, "null": true, "on": true, "or": true, "order": true, "select": true, "set": true, "table": true, "then": true,
 	"union": true, "update": true, "using": true, "values": true, "when": true, "where": true, "with": true,
 }
@@ -334,7 +334,7 @@ func (p *parser) source(stops ...string) (Source, error) {
 	} else {
 		ok = false
 	}
-	if !ok {
+	if !ok || s.AST.Lateral {
 		return Source{}, syntaxAt(p.text, sub.tokens[0].start, "expected %s; a join stands inside such a query", what)
 	}
 	s.Alias = s.AST.As.String()

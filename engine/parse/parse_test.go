@@ -263,6 +263,9 @@ func FuzzParse(f *testing.F) {
 	for s := range policyStatements {
 		f.Add(s)
 	}
+	for _, s := range writeStatements(f) {
+		f.Add(s)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		st, rest, err := Parse(text)
 		if err != nil {
@@ -274,6 +277,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if !strings.HasSuffix(text, rest) {
 			t.Fatalf("rest %q is no suffix", rest)
+		}
+		if why := misfit(text, st); why != "" {
+			t.Fatalf("%q: %s", text, why)
 		}
 		sql, ok := st.(*SQL)
 		if !ok || sql.AST == nil {
