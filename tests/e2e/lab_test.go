@@ -34,20 +34,25 @@ func labServer(t testing.TB) *sqetest.Server {
 
 // startLab builds the tables, policies and configuration in dir and serves them.
 func startLab(dir string, settings map[string]string) (*sqetest.Server, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	config, port, err := buildLab(dir, settings)
+	if err != nil {
 		return nil, err
 	}
-	err := errors.Join(
+	return sqetest.Serve(config, port)
+}
+
+// buildLab builds what startLab serves.
+func buildLab(dir string, settings map[string]string) (config string, port int, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", 0, err
+	}
+	err = errors.Join(
 		lab.Build(context.Background(), dir),
 		lab.NewPolicies().Write(filepath.Join(dir, "policies")),
 		os.WriteFile(filepath.Join(dir, "mask.key"), []byte(lab.HashKey+"\n"), 0o600),
 	)
 	if err != nil {
-		return nil, err
+		return "", 0, err
 	}
-	config, port, err := sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, settings)
-	if err != nil {
-		return nil, err
-	}
-	return sqetest.Serve(config, port)
+	return sqetest.Config(dir, lab.Catalog, []string{"root", "pat"}, settings)
 }
