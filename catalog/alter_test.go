@@ -84,10 +84,17 @@ func TestAlterColumns(t *testing.T) {
 		{[]Change{AddColumn{Path: dotted("n"), Field: req(fld("", plan.Int32))}}, "required"},
 		{[]Change{AddColumn{}}, "name"},
 		{[]Change{AddColumn{Path: dotted("n"), Field: fld("", plan.TimestampNS)}}, "version 3"},
-		{[]Change{drop("none")}, "Unknown column 'none'"}, {[]Change{drop("s.none")}, "Unknown column 's.none'"},
-		{[]Change{drop("m.value")}, "list or a map"}, {[]Change{drop("l.element")}, "list or a map"}, {[]Change{drop("l.z")}, "only one"},
-		{[]Change{drop("m.key")}, "keys"}, {[]Change{DropColumn{}}, "Unknown column"},
-		{[]Change{rename("f", "ID")}, "Duplicate"}, {[]Change{rename("l.element", "e")}, "list or a map"}, {[]Change{rename("f", "")}, "empty"}, {[]Change{rename("f", "_file")}, "reserved"},
+		{[]Change{drop("none")}, "Unknown column 'none'"},
+		{[]Change{drop("s.none")}, "Unknown column 's.none'"},
+		{[]Change{drop("m.value")}, "list or a map"},
+		{[]Change{drop("l.element")}, "list or a map"},
+		{[]Change{drop("l.z")}, "only one"},
+		{[]Change{drop("m.key")}, "keys"},
+		{[]Change{DropColumn{}}, "Unknown column"},
+		{[]Change{rename("f", "ID")}, "Duplicate"},
+		{[]Change{rename("l.element", "e")}, "list or a map"},
+		{[]Change{rename("f", "")}, "empty"},
+		{[]Change{rename("f", "_file")}, "reserved"},
 		{[]Change{rename("f", "g"), drop("f")}, "Unknown column 'f'"}, // one after the other, and none when one fails
 		{[]Change{MoveColumn{dotted("f"), Position{After: "f"}}}, "Unknown column 'f'"},
 	} {
@@ -126,8 +133,13 @@ func TestWiden(t *testing.T) {
 	n := name("ns", "t")
 	appended(t, c, "t", `[{"id": 1, "f": 1.5, "d": "1.25", "s": {"x": 2}, "l": [{"z": 3}], "m": [{"key": "k", "value": 4}]}]`)
 	got, err := c.AlterTable(ctx, n, []Change{
-		WidenColumn{dotted("id"), plan.Int64}, WidenColumn{dotted("f"), plan.Float64}, WidenColumn{dotted("d"), plan.Decimal(20, 2)},
-		WidenColumn{dotted("s.x"), plan.Int64}, WidenColumn{dotted("l.z"), plan.Int64}, WidenColumn{dotted("m.value"), plan.Int64}, WidenColumn{dotted("s.y"), plan.String},
+		WidenColumn{dotted("id"), plan.Int64},
+		WidenColumn{dotted("f"), plan.Float64},
+		WidenColumn{dotted("d"), plan.Decimal(20, 2)},
+		WidenColumn{dotted("s.x"), plan.Int64},
+		WidenColumn{dotted("l.z"), plan.Int64},
+		WidenColumn{dotted("m.value"), plan.Int64},
+		WidenColumn{dotted("s.y"), plan.String},
 	})
 	must(t, err)
 	var types []string
@@ -144,8 +156,16 @@ func TestWiden(t *testing.T) {
 		path string
 		to   arrow.DataType
 	}{
-		{"id", plan.Int32}, {"id", plan.String}, {"f", plan.Float32}, {"d", plan.Decimal(10, 2)}, {"d", plan.Decimal(30, 3)}, {"s.y", plan.Binary}, {"s", plan.String},
-		{"l", plan.Int64}, {"id", nil}, {"id", plan.Null},
+		{"id", plan.Int32},
+		{"id", plan.String},
+		{"f", plan.Float32},
+		{"d", plan.Decimal(10, 2)},
+		{"d", plan.Decimal(30, 3)},
+		{"s.y", plan.Binary},
+		{"s", plan.String},
+		{"l", plan.Int64},
+		{"id", nil},
+		{"id", plan.Null},
 	} {
 		_, err := c.AlterTable(ctx, n, []Change{WidenColumn{dotted(k.path), k.to}})
 		wants(t, fmt.Sprintf("%s to %v", k.path, k.to), err, fault.BadStatement, "cannot become")

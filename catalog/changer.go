@@ -244,7 +244,7 @@ type (
 	}
 	// DropRequired makes a required column optional. The other way is not possible:
 	// nobody has looked at the rows.
-	DropRequired struct{ Path []string }
+	DropRequired  struct{ Path []string }
 	CommentColumn struct {
 		Path []string
 		Doc  string

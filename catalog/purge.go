@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 )
 
@@ -88,11 +87,10 @@ func (c *SQL) dataFiles(ctx context.Context, t *table.Table, add func(string)) (
 				}
 				read[m.FilePath()] = true
 				add(m.FilePath())
-				var entries []iceberg.ManifestEntry
-				if entries, err = m.FetchEntries(storage, false); err != nil {
-					return err
-				}
-				for _, e := range entries {
+				for e, err := range m.Entries(storage, false) {
+					if err != nil {
+						return err
+					}
 					add(e.DataFile().FilePath())
 					data[e.DataFile().FilePath()] = true
 				}
