@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
 
@@ -79,4 +80,41 @@ func (p *Planner) Deleted(ctx context.Context, t *plan.Table, f table.FileScanTa
 		return nil, broken(ctx, err, t)
 	}
 	return out, nil
+}
+
+// Has reports whether a data file holds a top-level column, by its field id.
+func (p *Planner) Has(ctx context.Context, t *plan.Table, f table.FileScanTask, field int) (bool, error) {
+	h, ok := t.Handle.(*catalog.Handle)
+	if !ok {
+		return false, errors.New("a table that no catalog loaded")
+	}
+	d, err := newDataFile(f, h, t)
+	if err != nil {
+		return false, err
+	}
+	layouts, err := p.layoutsOf(ctx, t, h, []*dataFile{d})
+	if err != nil {
+		return false, err
+	}
+	l := layouts[0]
+	if l == nil {
+		err := guarded(func() error {
+			r, err := openParquet(ctx, h, f.File.FilePath())
+			if err != nil {
+				return err
+			}
+			defer func() { _ = r.Close() }()
+			s, err := pqarrow.FromParquet(r.MetaData().Schema, &pqarrow.ArrowReadProperties{}, nil)
+			if err != nil {
+				return err
+			}
+			l, err = newLayout(s, h.Table.NameMapping())
+			return err
+		})
+		if err != nil {
+			return false, broken(ctx, err, t)
+		}
+	}
+	_, ok = l.byID[field]
+	return ok, nil
 }
