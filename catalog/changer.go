@@ -66,7 +66,8 @@ type Changer interface {
 	// again on the new state whenever another writer was faster: what it prepared
 	// before (data files) may be used again only if it still holds for the table
 	// that it is given. Two calls for one table never run at once in this process,
-	// so change should be quick. It must not commit the transaction itself. Nothing
+	// so change should be quick, and must not change the same table in another way. It
+	// must not commit the transaction itself. Nothing
 	// staged is no commit. Hooks that updates ask for after the commit are not run:
 	// expire snapshots with table.WithPostCommit(false).
 	//
@@ -74,7 +75,8 @@ type Changer interface {
 	// staged are deleted; data and delete files belong to who wrote them. They must
 	// stay when ErrUnknown is in the chain of the error.
 	Commit(ctx context.Context, name plan.TableName, change TableChange) (*plan.Table, error)
-	// CommitBranch is Commit on a branch, which must exist.
+	// CommitBranch is Commit on a branch, which must exist. change is given the table
+	// as it is on the branch; what is returned is the table on the branch main.
 	CommitBranch(ctx context.Context, name plan.TableName, branch string, change TableChange) (*plan.Table, error)
 }
 

@@ -76,6 +76,11 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 	if err != nil {
 		return staged{}, fault.Wrap(fault.Corrupt, err, "The metadata of table %s cannot be changed", t.Name)
 	}
+	if branch != table.MainBranch {
+		if t, err = planTable(base, t.Name, plan.AsOf{Ref: branch}, ""); err != nil {
+			return staged{}, err
+		}
+	}
 	out := staged{discard: func() { discard(context.WithoutCancel(ctx), base, tx) }}
 	if err := change(ctx, tx, t); err != nil {
 		if f := interrupted(ctx, err); f != nil && fault.KindOf(err) == fault.Internal {
@@ -218,7 +223,7 @@ func (c *SQL) swap(ctx context.Context, t *plan.Table, s staged) (*plan.Table, e
 			if f := interrupted(ctx, err); f != nil {
 				return nil, f
 			}
-			return nil, fault.Wrap(fault.Limit, err, "Catalog '%s' did not take the change of table %s; nothing was changed, try again, or ask an administrator to look at the log", c.name, t.Name)
+			return nil, fault.Wrap(fault.Unavailable, err, "Catalog '%s' did not take the change of table %s; nothing was changed, try again, or ask an administrator to look at the log", c.name, t.Name)
 		}
 	}
 	if swapped == 0 {
@@ -253,7 +258,7 @@ func (c *SQL) unwritten(ctx context.Context, err error, name plan.TableName) err
 	if f := interrupted(ctx, err); f != nil {
 		return f
 	}
-	return fault.Wrap(fault.Limit, err, "The metadata of %s cannot be written; nothing was changed. An administrator must look at the log: the warehouse is full or read-only", name)
+	return fault.Wrap(fault.Unavailable, err, "The metadata of %s cannot be written; nothing was changed. An administrator must look at the log: the warehouse is full or read-only", name)
 }
 
 var versionPattern = regexp.MustCompile(`^v?(\d+)[-.]`)

@@ -86,6 +86,63 @@ func TestCommit(t *testing.T) {
 	}
 }
 
+// TestCommitFails: a catalog or a store that does not take a change leaves the table
+// as it was, and nothing behind.
+func TestCommitFails(t *testing.T) {
+	c, dir := lake(t)
+	first := made(t, c, "t", humans)
+	n := name("ns", "t")
+	change := func() error { _, err := c.Commit(ctx, n, rows(`[{"id": 1}]`)); return err }
+	before := files(t, dir)
+	for _, op := range []string{"UPDATE", "INSERT", "DELETE"} {
+		_, err := c.db.Exec(`CREATE TRIGGER refuse_` + op + ` BEFORE ` + op + ` ON iceberg_tables BEGIN SELECT RAISE(ABORT, 'secret path'); END`)
+		must(t, err)
+	}
+	_, _, err := c.CreateTable(ctx, name("ns", "u"), humans, CreateOptions{Fill: rows(`[{"id": 1}]`)})
+	wants(t, "create", err, fault.Unavailable, "log")
+	_, err = c.DropTable(ctx, n, true, false)
+	wants(t, "drop", err, fault.Unavailable, "log")
+	wants(t, "rename", c.RenameTable(ctx, n, name("ns", "u")), fault.Unavailable, "log")
+	wants(t, "view", createView(c, name("ns", "v"), "SELECT 1"), fault.Unavailable, "log")
+	if err := change(); !fault.Is(err, fault.Unavailable) || errors.Is(err, ErrUnknown) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("commit: %v", err)
+	}
+	leftovers(t, dir, before)
+	for _, op := range []string{"UPDATE", "INSERT", "DELETE"} {
+		_, err := c.db.Exec(`DROP TRIGGER refuse_` + op)
+		must(t, err)
+	}
+	if got := loaded(t, c, "t"); got.Version != first.Version || got.SnapshotID != 0 {
+		t.Error("a failed commit changed the table")
+	}
+
+	// The store takes no metadata: there is a file where a folder has to be.
+	folder := filepath.Dir(mustPath(first.Version))
+	must(t, os.Rename(folder, folder+".away"))
+	must(t, os.WriteFile(folder, nil, 0o600))
+	_, err = c.AlterTable(ctx, n, []Change{CommentTable{"x"}})
+	wants(t, "no store", err, fault.Unavailable, "nothing was changed")
+	if strings.Contains(err.Error(), dir) {
+		t.Errorf("a path: %v", err)
+	}
+	must(t, os.Remove(folder))
+	must(t, os.Rename(folder+".away", folder))
+	must(t, change())
+
+	// The database is gone in the middle: nobody knows, and nothing is deleted.
+	before = files(t, dir)
+	_, err = c.Commit(ctx, n, func(ctx context.Context, tx *table.Transaction, tb *plan.Table) error {
+		defer func() { _ = c.Close() }()
+		return rows(`[{"id": 2}]`)(ctx, tx, tb)
+	})
+	if !errors.Is(err, ErrUnknown) || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a closed catalog: %v", err)
+	}
+	if after := files(t, dir); len(after) != len(before)+4 { // data, manifest, list, metadata
+		t.Errorf("%d files more", len(after)-len(before))
+	}
+}
+
 // leftovers complains of new files that are no data files: those belong to who
 // wrote them.
 func leftovers(t testing.TB, dir string, before []string) {

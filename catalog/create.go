@@ -56,21 +56,20 @@ func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefin
 		return nil, err
 	}
 	if o.Fill != nil {
-		t, err := planTable(c.tableAt(name, meta, ""), name, plan.AsOf{}, "")
-		if err != nil {
-			return nil, err
+		empty, planned := planTable(c.tableAt(name, meta, ""), name, plan.AsOf{}, "")
+		if planned != nil {
+			return nil, planned
 		}
 		var s staged
-		filled := guarded(func() error {
-			s, err = stage(ctx, t, table.MainBranch, o.Fill)
-			return err
-		})
 		defer func() {
 			if err != nil && s.discard != nil && !errors.Is(err, ErrUnknown) {
 				_ = guarded(func() error { s.discard(); return nil })
 			}
 		}()
-		if err = filled; err != nil {
+		if err = guarded(func() (err error) {
+			s, err = stage(ctx, empty, table.MainBranch, o.Fill)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		if meta, err = table.UpdateTableMetadata(meta, s.updates, ""); err != nil {

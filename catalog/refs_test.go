@@ -1,9 +1,12 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/apache/iceberg-go/table"
 
 	"sqe/fault"
 	"sqe/plan"
@@ -58,7 +61,12 @@ func TestRefs(t *testing.T) {
 		kind, err := f()
 		wants(t, what, err, kind, "")
 	}
-	_, err = c.CommitBranch(ctx, n, "x", rows(`[{"id": 3}]`))
+	_, err = c.CommitBranch(ctx, n, "x", func(ctx context.Context, tx *table.Transaction, on *plan.Table) error {
+		if on.SnapshotID != first.SnapshotID {
+			t.Error("a change of a branch is given another snapshot")
+		}
+		return rows(`[{"id": 3}]`)(ctx, tx, on)
+	})
 	must(t, err)
 	for ref, want := range map[string]int64{"main": 2, "x": 2, "v1": 2} {
 		at, err := c.Table(ctx, n, plan.AsOf{Ref: ref}, "")

@@ -402,7 +402,7 @@ func interrupted(ctx context.Context, err error) error {
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.New("panic while reading a metadata file")
+			err = errors.New("panic over a metadata file or in a change")
 		}
 	}()
 	return f()
