@@ -320,7 +320,7 @@ func TestConflict(t *testing.T) {
 						want = append(want, rowsText(20, 22)...)
 					case "same file":
 						l.change("t", DeleteCommand, edit{op: Delete, id: 0})
-						want = append(rowsText(1, 20))
+						want = rowsText(1, 20)
 					case "other file":
 						l.change("t", DeleteCommand, edit{op: Delete, id: 10})
 						want = slices.DeleteFunc(want, func(s string) bool { return s == "10|n10|3" })

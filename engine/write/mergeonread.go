@@ -78,14 +78,9 @@ const deleteGranularity = "write.delete.granularity"
 func (c *change) positionDeletes(files []*ended) ([]iceberg.DataFile, error) {
 	groups := map[string][]*ended{}
 	for _, f := range files {
-		key := fmt.Sprintf("%d", f.task.File.SpecID())
+		key := fmt.Sprintf("%d%s", f.task.File.SpecID(), partitionKey(f.task.File.Partition()))
 		if c.target.table.Properties[deleteGranularity] == "file" {
 			key = f.task.File.FilePath()
-		} else {
-			values := f.task.File.Partition()
-			for _, id := range slices.Sorted(maps.Keys(values)) {
-				key += fmt.Sprintf("/%d=%T%q", id, values[id], fmt.Sprint(values[id]))
-			}
 		}
 		groups[key] = append(groups[key], f)
 	}

@@ -154,9 +154,7 @@ func (j *job) run(work func() error) (res Result, err error) {
 	finished := false
 	defer func() {
 		if j.rows != nil {
-			if cerr := j.rows.Close(); err == nil && finished && cerr != nil && j.result.Table == j.target.table {
-				err = cerr
-			}
+			_ = j.rows.Close() // what it yielded is all that counts
 		}
 		if !finished || err != nil {
 			// A panic goes on after the clean-up.
