@@ -1,14 +1,12 @@
 package parse
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // alterReader reads the actions of ALTER TABLE.
 type alterReader struct {
 	typeReader
-	a *AlterTable
+	a     *AlterTable
+	added map[string]bool // columns, by joined
 }
 
 func (p *parser) alterTableDDL() (Statement, error) {
@@ -18,7 +16,7 @@ func (p *parser) alterTableDDL() (Statement, error) {
 	} else if params > 0 {
 		return nil, p.noParameters("ALTER TABLE has no parameters")
 	}
-	r := &alterReader{typeReader: typeReader{parser: p}, a: &AlterTable{IfExists: p.accept("if", "exists")}}
+	r := &alterReader{typeReader: typeReader{parser: p}, a: &AlterTable{IfExists: p.accept("if", "exists")}, added: map[string]bool{}}
 	var err error
 	if r.a.Table, err = p.table("the name of a table"); err != nil {
 		return nil, err
@@ -208,11 +206,10 @@ func (r *alterReader) addColumn(missing bool) (*AddColumn, error) {
 	if last > 0 {
 		a.Parent = path[:last]
 	}
-	for _, x := range r.a.Actions {
-		if other, ok := x.(*AddColumn); ok && joined(append(slices.Clone(other.Parent), other.Name)) == joined(path) {
-			return nil, syntaxAt(r.text, r.tokens[at].start, "the column is added twice")
-		}
+	if r.added[joined(path)] {
+		return nil, syntaxAt(r.text, r.tokens[at].start, "the column is added twice")
 	}
+	r.added[joined(path)] = true
 	if err := r.columnRest(&a.ColumnDef); err != nil {
 		return nil, err
 	}

@@ -216,7 +216,7 @@ func (p *parser) values(in *Insert) error {
 	start := p.pos
 	p.pos++
 	f := &folder{inner: true, replaced: map[int]string{0: "VALUES"}}
-	width, row := -1, 0
+	width, row, cells := -1, 0, 0
 	for ; ; row++ {
 		at := p.pos
 		open := "ROW("
@@ -231,10 +231,11 @@ func (p *parser) values(in *Insert) error {
 		}
 		f.replaced[p.pos-start] = open
 		p.pos++
-		n, err := p.rowValues(in, f, start, row)
+		n, err := p.rowValues(in, f, start, row, cells)
 		if err != nil {
 			return err
 		}
+		cells += n
 		switch {
 		case width < 0:
 			width = n
@@ -276,12 +277,15 @@ func (p *parser) values(in *Insert) error {
 }
 
 // rowValues passes the values of a row behind its bracket and returns how many
-// there are.
-func (p *parser) rowValues(in *Insert, f *folder, start, row int) (int, error) {
+// there are. before is how many the rows before it have.
+func (p *parser) rowValues(in *Insert, f *folder, start, row, before int) (int, error) {
 	if p.acceptPunct(")") {
 		return 0, nil
 	}
 	for column := 0; ; column++ {
+		if before+column >= MaxLiterals {
+			return 0, fault.New(fault.Limit, "the statement lists more than %d values; divide it, or load them from a file", MaxLiterals)
+		}
 		end := p.exprEnd()
 		switch {
 		case end == p.pos:

@@ -1,6 +1,9 @@
 package parse
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // maxFingerprint bounds a fingerprint, in bytes.
 const maxFingerprint = 8 << 10
@@ -9,8 +12,8 @@ const maxFingerprint = 8 << 10
 const unreadable = "(unreadable statement)"
 
 // Fingerprint is the statement for logs, the audit log and the process list: every
-// literal is ?, lists of literals are one ?, comments are dropped and blanks are
-// single. It depends on tokens only, so that text which does not parse lets no
+// literal is ?, lists of literals are one ?, equal lists in brackets (the rows of
+// VALUES) are one, comments are dropped and blanks are single. It depends on tokens only, so that text which does not parse lets no
 // literal through either; text without tokens gives a constant. The text of a
 // policy (USING) is one ?.
 func Fingerprint(text string) string {
@@ -18,7 +21,8 @@ func Fingerprint(text string) string {
 		return unreadable
 	}
 	l := &lexer{text: text}
-	var b strings.Builder
+	var b []byte
+	var open []int // where in b the open brackets are
 	prev, comma := "", false
 	hidden := 0 // open brackets around and inside the text of a policy
 	for {
@@ -40,7 +44,7 @@ func Fingerprint(text string) string {
 			if hidden > 0 {
 				continue
 			}
-			b.WriteString("?")
+			b = append(b, '?')
 		}
 		switch {
 		case l.braces && tok.kind == punct && s == "(" && strings.EqualFold(prev, "using"):
@@ -61,22 +65,50 @@ func Fingerprint(text string) string {
 			if prev == "?" && s == "?" {
 				continue
 			}
-			b.WriteByte(',')
+			b = append(b, ',')
 			prev = ","
 		}
-		if b.Len() >= maxFingerprint {
-			return strings.ToValidUTF8(b.String()[:maxFingerprint], "") + "..."
+		if len(b) >= maxFingerprint {
+			return strings.ToValidUTF8(string(b[:maxFingerprint]), "") + "..."
 		}
 		if gap(prev, s) {
-			b.WriteByte(' ')
+			b = append(b, ' ')
 		}
-		b.WriteString(s)
+		b = append(b, s...)
 		prev = s
+		if tok.kind != punct {
+			continue
+		}
+		switch s {
+		case "(":
+			open = append(open, len(b)-1)
+		case ")":
+			if len(open) == 0 {
+				continue
+			}
+			from := open[len(open)-1]
+			open = open[:len(open)-1]
+			if repeatsRow(b, from) {
+				b = b[:from-2]
+			}
+		}
 	}
 	if hidden > 0 {
-		b.WriteString("?")
+		b = append(b, '?')
 	}
-	return strings.ToValidUTF8(strings.TrimRight(b.String(), " ;"), "?")
+	return strings.ToValidUTF8(strings.TrimRight(string(b), " ;"), "?")
+}
+
+// repeatsRow reports whether the list that begins at from and ends the text is
+// the one before it, in the rows of VALUES.
+func repeatsRow(b []byte, from int) bool {
+	list := b[from:]
+	if from < len(list)+2 || !bytes.HasSuffix(b[:from], []byte(", ")) || !bytes.HasSuffix(b[:from-2], list) {
+		return false
+	}
+	before := b[:from-2-len(list)]
+	const values = "values "
+	return bytes.HasSuffix(before, []byte(", ")) || len(before) >= len(values) && bytes.EqualFold(before[len(before)-len(values):], []byte(values))
 }
 
 // gap reports whether a blank stands between two tokens of a fingerprint.

@@ -26,18 +26,16 @@ type level struct {
 
 // tableWords are followed by a table name wherever they stand.
 var tableWords = map[string]bool{
-	"from": true, "join": true, "straight_join": true, "into": true, "table": true, "tables": true, "view": true, "references": true,
+	"from": true, "join": true, "straight_join": true, "table": true, "tables": true, "view": true,
 }
 
 // firstWords are followed by a table name when they begin the statement; elsewhere
 // they are functions or something else.
-var firstWords = map[string]bool{
-	"update": true, "describe": true, "desc": true, "explain": true, "truncate": true, "insert": true, "delete": true, "replace": true,
-}
+var firstWords = map[string]bool{"describe": true, "desc": true, "explain": true}
 
 // between may stand between such a word and the name.
 var between = map[string]bool{
-	"if": true, "not": true, "exists": true, "ignore": true, "low_priority": true, "quick": true, "lateral": true, "or": true,
+	"if": true, "not": true, "exists": true, "lateral": true,
 }
 
 // exprWords end a list of tables.
@@ -57,7 +55,6 @@ type folder struct {
 	copied int // text before this offset was written
 	levels []level
 	show   bool // the statement is SHOW
-	ddl    bool // it is SHOW, CREATE, DROP or ALTER
 	// filtered says that SHOW ... WHERE was passed.
 	filtered bool
 	// inner says that the tokens are a part of a statement: the first word begins
@@ -122,10 +119,7 @@ func (f *folder) run() string {
 	if f.from {
 		f.levels[0] = level{clause: tables, from: true}
 	}
-	if !f.inner {
-		f.show = f.lower(0) == "show"
-		f.ddl = f.show || f.lower(0) == "create" || f.lower(0) == "drop" || f.lower(0) == "alter"
-	}
+	f.show = !f.inner && f.lower(0) == "show"
 	for i := 0; i < len(f.tokens); {
 		i = f.step(i)
 	}
@@ -237,16 +231,16 @@ func (f *folder) keyword(i int) bool {
 		t.clause = f.showTarget(i)
 		return true
 	case i == 0 && !f.inner && firstWords[w]:
-		t.clause, t.from = tables, w == "update" || w == "delete"
+		t.clause, t.from = tables, false
 		return true
-	case (w == "database" || w == "schema") && f.ddl:
+	case (w == "database" || w == "schema") && f.show:
 		t.clause = databases
 		return true
 	case between[w] && t.clause != expression:
 		return true
 	case tableWords[w]:
 		t.clause, t.call = tables, false
-		t.from = w != "into" && w != "references"
+		t.from = true
 		return true
 	case exprWords[w]:
 		t.clause = expression
@@ -296,7 +290,7 @@ func (f *folder) chain(i int) int {
 	star := f.is(end, ".") && f.is(end+1, "*")
 	t := f.top()
 	where := t.clause
-	if f.is(end, "(") && where != databases && !(where == tables && f.intoTarget(i)) {
+	if f.is(end, "(") && where != databases {
 		where = expression // a function
 	}
 	if star {
@@ -336,18 +330,6 @@ func (f *folder) chain(i int) int {
 	}
 	f.write(i, end, b.String())
 	return end
-}
-
-// intoTarget reports whether the name at i is followed by a list of columns
-// (INSERT INTO t (a, b), CREATE TABLE t (a int)), not by arguments.
-func (f *folder) intoTarget(i int) bool {
-	for j := i - 1; j >= 0 && j >= i-3; j-- {
-		switch f.lower(j) {
-		case "into", "table", "view", "exists", "insert", "replace", "ignore":
-			return true
-		}
-	}
-	return false
 }
 
 // plain is the token at i, quoted when the grammar's lexer does not take it.

@@ -269,8 +269,8 @@ func (p *parser) kind() Kind {
 		return Set
 	case "begin", "start", "commit", "rollback", "savepoint", "release", "lock", "unlock":
 		return Transaction
-	case "insert", "update", "delete", "replace", "create", "alter", "drop", "truncate", "rename", "merge":
-		return Write
+	case "create", "alter", "drop", "rename", "replace":
+		return Write // of what SQE's own grammar does not know
 	case "":
 		return Query // (SELECT ...)
 	}

@@ -240,6 +240,8 @@ func TestFingerprint(t *testing.T) {
 		"select 'unterminated":                             "(unreadable statement)",
 		"not sql at all 'secret' 42":                       "not sql at all ? ?",
 		"select f(a.b.c, 12abc)":                           "select f (a.b.c, ?)",
+		"INSERT INTO t (a, b) VALUES (1, NULL), (2, NULL),(-3,NULL), (4, a), (5, a) ; select 1": "INSERT INTO t (a, b) VALUES (?, NULL), (- ?, NULL), (?, a); select ?",
+		"insert into t values ((1), (2)), ((3), (4)), f(x), (x)":                                "insert into t values ((?), (?)), f (x), (x)",
 	} {
 		got := Fingerprint(in)
 		if got != want {

@@ -17,7 +17,7 @@ const (
 	Show                    // SHOW, DESCRIBE: answered from what the principal may see
 	Set                     // SET of variables
 	Transaction             // BEGIN, COMMIT, ROLLBACK, savepoints, table locks: accepted, without effect
-	Write                   // INSERT, UPDATE, DELETE, REPLACE, DDL
+	Write                   // CREATE, ALTER and DROP of what Iceberg does not have: indexes, users
 )
 
 // SQL is a statement of the MySQL grammar.

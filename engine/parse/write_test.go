@@ -282,6 +282,9 @@ func TestWriteLimits(t *testing.T) {
 	}{
 		{"INSERT INTO t VALUES " + repeat(MaxLiterals/2, "(1, 'a')"), true},
 		{"INSERT INTO t VALUES " + repeat(MaxLiterals/2+1, "(1, 'a')"), false},
+		{"INSERT INTO t VALUES " + repeat(MaxLiterals, "(NULL)"), true},
+		{"INSERT INTO t VALUES " + repeat(MaxLiterals+1, "(NULL)"), false},
+		{"INSERT INTO t VALUES " + repeat(MaxLiterals/2+1, "(DEFAULT, a)"), false},
 		{"MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT VALUES (" + repeat(MaxNames, "1") + ")", true},
 		{"MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT VALUES (" + repeat(MaxNames+1, "1") + ")", false},
 		{"CREATE TABLE t (" + columns(MaxFields) + ")", true},
@@ -318,4 +321,34 @@ func TestShowCreateView(t *testing.T) {
 	if s, ok := stmt.(*SQL); err != nil || !ok || s.Kind != Show {
 		t.Errorf("%#v, %v", stmt, err)
 	}
+}
+
+// FuzzWriteParts: whatever stands in the place of an expression or a query, the
+// statement has parts that stand for themselves, or it is an error.
+func FuzzWriteParts(f *testing.F) {
+	for _, s := range []string{
+		"1", "?", "a + b.c.d.e", "(select x from a.b.c where y = ?)", "case when a then b else ? end", "a) , (b", "a from t", "a as b", "'x' 'y'", "x'41'", "default",
+		"1 when matched then delete", "a, b = 2", "t.x = 1 or 1 = 1", "1 -- ", "1 /*! + 1 */", "a.`b``c`", "select 1", "with q as (select 1) select * from q", "values row(1)",
+		"table a.b.c", "@x", "interval 1 day + a", "a in (1, 2) and b between 1 and 2", "cast(a as decimal(10,2))", "exists (select 1)", "a->'$.b'", "5--1", "not a", "s as x", "(select 1) s",
+		"a.b.c for version as of 5 s", "replace(a, 'x', 'y')", "date '2020-01-01'",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, part string) {
+		for _, form := range []string{
+			"UPDATE a.t SET x = %s, y = ? WHERE %s", "DELETE FROM t AS u WHERE %s", "INSERT INTO t VALUES (?, %s), (%s, default)", "INSERT INTO t %s",
+			"INSERT INTO t PARTITION (d = %s) SELECT ?", "INSERT INTO t SET a = %s, b = ?", "CREATE TABLE t AS %s", "CREATE VIEW v AS %s",
+			"MERGE INTO t USING %s ON ? = %s WHEN MATCHED AND %s THEN UPDATE SET a = %s WHEN NOT MATCHED THEN INSERT (a, b) VALUES (%s, ?)",
+			"EXPLAIN UPDATE t SET x = ? WHERE %s", "CREATE TABLE t (a INT DEFAULT %s)",
+		} {
+			text := strings.ReplaceAll(form, "%s", part)
+			stmt, rest, err := Parse(text)
+			if err != nil {
+				continue
+			}
+			if why := misfit(text[:len(text)-len(rest)], stmt); why != "" {
+				t.Fatalf("%q: %s", text, why)
+			}
+		}
+	})
 }
