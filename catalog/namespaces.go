@@ -212,6 +212,15 @@ func (c *SQL) namespacesIn(ctx context.Context, tx *sql.Tx) ([][]string, error) 
 }
 
 func (c *SQL) namespaceIn(ctx context.Context, tx *sql.Tx, namespace []string) (bool, error) {
+	var n int
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?)`,
+		c.stored, namespaceKey(namespace)).Scan(&n); err != nil {
+		return false, c.failed(ctx, err)
+	}
+	if n > 0 {
+		return true, nil
+	}
+	// One that is there for what it holds alone.
 	all, err := c.namespacesIn(ctx, tx)
 	return slices.ContainsFunc(all, func(ns []string) bool { return slices.Equal(ns, namespace) }), err
 }
