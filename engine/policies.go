@@ -12,6 +12,9 @@ import (
 	"sqe/policy"
 )
 
+// accessAdvice says how access is given.
+const accessAdvice = "access is a policy of the polaris service, written in the policy server for now (docs/policy-store.md, \"First policies\")"
+
 // administers refuses everybody who may not see policies. Its text does not depend
 // on anything but the principal.
 func (st *statement) administers() error {
@@ -118,6 +121,9 @@ func (st *statement) createPolicy(ctx context.Context, x *parse.CreatePolicy) (*
 			return nil, err
 		}
 	}
+	if err := c.overlaps(ctx, to, d, 0, true); err != nil {
+		return nil, err
+	}
 	if err := to.Create(ctx, st.author(), d, x.Replace); err != nil {
 		return nil, err
 	}
@@ -134,6 +140,11 @@ func (st *statement) alterPolicy(ctx context.Context, x *parse.AlterPolicy) (*Re
 		Rename: x.Rename, Description: x.Comment, Disabled: x.Disabled, Override: x.Override, ValidFrom: x.From, ValidUntil: x.Until,
 		Add: itemsOf(x.Add), First: x.First, Remove: granteesOf(x.Remove),
 	}
+	beside := st.policyCheck("ALTER POLICY")
+	beside.notes = nil
+	if err := st.alteredOverlaps(ctx, beside, a, x.Name, change); err != nil {
+		return nil, err
+	}
 	var notes []string
 	err = a.Alter(ctx, st.author(), x.Name, change, func(d policy.Definition) error {
 		// The administrator may try again after somebody else's change.
@@ -141,7 +152,7 @@ func (st *statement) alterPolicy(ctx context.Context, x *parse.AlterPolicy) (*Re
 		c.changed = true
 		defer func() { notes = c.notes }()
 		if d.Kind == policy.AccessDefinition && len(change.Add)+len(change.Remove) > 0 {
-			return c.fail("'%s' gives access; GRANT and REVOKE change whom it names", x.Name)
+			return c.fail("'%s' gives access; %s", x.Name, accessAdvice)
 		}
 		items := change.Add
 		if x.Disabled != nil && !*x.Disabled {
@@ -153,7 +164,7 @@ func (st *statement) alterPolicy(ctx context.Context, x *parse.AlterPolicy) (*Re
 	if err != nil {
 		return nil, err
 	}
-	return st.warned(notes), nil
+	return st.warned(append(notes, beside.notes...)), nil
 }
 
 // dropPolicy is DROP POLICY.

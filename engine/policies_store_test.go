@@ -149,6 +149,28 @@ func (s *store) List(context.Context) ([]policy.Stored, error) {
 	return slices.Clone(s.policies), s.err
 }
 
+// Overlaps knows no patterns; of two of one priority the first by name acts.
+func (s *store) Overlaps(_ context.Context, d policy.Definition, id int64) ([]policy.Overlap, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []policy.Overlap
+	for _, p := range s.policies {
+		if d.Tag != "" || d.Disabled || p.Disabled || p.Kind != d.Kind || p.ID == id || id == 0 && p.Name == d.Name || p.Table.Key() != d.Table.Key() {
+			continue
+		}
+		o := policy.Overlap{Name: p.Name, Exact: true, Override: p.Override, First: p.Override && !d.Override || p.Override == d.Override && p.Name < d.Name}
+		for _, c := range d.Columns {
+			if slices.Contains(p.Columns, c) {
+				o.Columns = append(o.Columns, c)
+			}
+		}
+		if d.Kind == policy.FilterDefinition || len(o.Columns) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out, s.err
+}
+
 func (s *store) Projects() bool { return false }
 
 func (s *store) ProjectTags(context.Context, policy.Author, *plan.Table, map[string][]string, map[string][]string) error {

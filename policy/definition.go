@@ -10,7 +10,7 @@ import (
 // DefinitionKind says what a policy does.
 type DefinitionKind string
 
-// The kinds of definitions. Access policies are listed, and written by GRANT.
+// The kinds of definitions. Access policies are listed, not written.
 const (
 	MaskDefinition   DefinitionKind = "mask"
 	FilterDefinition DefinitionKind = "row filter"
@@ -91,6 +91,20 @@ type Stored struct {
 	UpdatedAt            time.Time
 }
 
+// Overlap is a stored policy that is on the same as another one. Of all that name
+// a principal only the one that is asked first acts.
+type Overlap struct {
+	Name string
+	// Columns that both are on; nil for row filters.
+	Columns []string
+	// Exact: it names the table itself, not by a pattern.
+	Exact bool
+	// Override of the stored policy.
+	Override bool
+	// First: the stored policy is asked before the other one.
+	First bool
+}
+
 // Change edits a stored policy. Nil and empty members leave things as they are.
 type Change struct {
 	Rename      *string
@@ -132,6 +146,12 @@ type Administrator interface {
 	// List lists all policies of the services that the source reads, by service
 	// and name.
 	List(ctx context.Context) ([]Stored, error)
+	// Overlaps lists the enabled policies, other than the one that has this id, that
+	// are on the same table, and for masks on some of the same columns, as d: those
+	// of its kind, service and security zone whose times meet. d.Table is the full
+	// name of a table. id is 0 for a policy that is to be created; one of its name in
+	// its place is the policy that it replaces, not another one.
+	Overlaps(ctx context.Context, d Definition, id int64) ([]Overlap, error)
 	// Projects reports whether tags are also written to the server.
 	Projects() bool
 	// ProjectTags makes the tags of the columns of a table on the server what the
