@@ -1,6 +1,11 @@
 package parse
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"sqe/fault"
+)
 
 func TestShowGrants(t *testing.T) {
 	for text, user := range map[string]string{
@@ -21,5 +26,22 @@ func TestShowGrants(t *testing.T) {
 		if stmt, _, err := Parse(text); err == nil {
 			t.Errorf("%s gives %#v", text, stmt)
 		}
+	}
+}
+
+// TestGrantIsRefused: the refusal says what gives access, whatever stands behind the
+// word.
+func TestGrantIsRefused(t *testing.T) {
+	for _, text := range []string{
+		"GRANT SELECT ON bank.customers TO sam", "grant analyst to role x", "REVOKE SELECT ON bank.customers FROM sam",
+		"DENY SELECT ON TABLE bank.customers TO ROLE x", "GRANT", "DENY SELECT ON t TO 's3cr3t'",
+	} {
+		_, _, err := Parse(text)
+		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "policy of the polaris service") || !strings.Contains(err.Error(), "docs/policy-store.md") || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, _, err := Parse("SELECT a AS deny FROM t"); err != nil { // the control
+		t.Error(err)
 	}
 }

@@ -171,7 +171,7 @@ func TestAlter(t *testing.T) {
 	}
 	grant := grants(allow("alice", "select"))
 	stored(t, f, grant)
-	wantFault(t, a.Alter(ctx, root, "g", policy.Change{Add: maskOn("x").Items}, nil), fault.Unsupported, "GRANT")
+	wantFault(t, a.Alter(ctx, root, "g", policy.Change{Add: maskOn("x").Items}, nil), fault.Unsupported, "docs/policy-store.md")
 }
 
 // TestAlterMerges: a mask added through Ranger at the same time is there too.
