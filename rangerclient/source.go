@@ -137,7 +137,7 @@ func (s *Source) poll(ctx context.Context) (err error) {
 	if err := notOlder(prev, docs); err != nil {
 		return err
 	}
-	s.current.Store(&fresh{state: newState(s.name, s.options, docs, s.now), at: began})
+	s.current.Store(&fresh{state: newState(s.name, s.options, docs, s.now, s.log), at: began})
 	s.keep(began, true)
 	return nil
 }
@@ -169,7 +169,7 @@ func (s *Source) recall() {
 		return
 	}
 	if docs != nil {
-		s.current.Store(&fresh{state: newState(s.name, s.options, docs, s.now), at: at})
+		s.current.Store(&fresh{state: newState(s.name, s.options, docs, s.now, s.log), at: at})
 	}
 }
 

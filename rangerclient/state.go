@@ -1,6 +1,7 @@
 package rangerclient
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -65,9 +66,14 @@ type State struct {
 	texts bearers
 }
 
-func newState(source string, o Options, d *documents, now func() time.Time) *State {
+// newState compiles documents. log, which may be left out, is told of policies whose
+// scripts meet a limit.
+func newState(source string, o Options, d *documents, now func() time.Time, log ...*slog.Logger) *State {
 	s := &State{options: o, source: source, version: d.fingerprint, now: now, docs: d}
 	eo := eval.Options{StoreGroups: o.Groups != GroupsFromIdentity}
+	if len(log) > 0 {
+		eo.Log = log[0]
+	}
 	if d.objects != nil {
 		s.objects = eval.Compile(eval.Documents{Policies: d.objects, Tags: d.objectTags, Roles: d.roles, Users: d.users}, eo)
 	}

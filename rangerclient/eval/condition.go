@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"sqe/rangerclient/model"
@@ -26,6 +27,15 @@ func (c *compiler) compileConditions(p *model.Policy, list []model.Condition) []
 		if why != "" {
 			c.problem(p, "condition %q: %s; what the item gives is not given, what it takes stays taken", m.Type, why)
 			cond = undecided{}
+		}
+		if s, ok := cond.(*script); ok && c.log != nil {
+			var once sync.Once
+			s.limited = func() {
+				once.Do(func() {
+					c.log.Warn("a condition of a policy needs too much time or memory: what its item gives is not given, what it takes stays taken",
+						"service", c.service, "policy", p.ID)
+				})
+			}
 		}
 		if cond != nil {
 			out = append(out, cond)

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ type Options struct {
 	// StoreGroups adds the groups that the user store gives a user to those of
 	// the identity provider (Ranger: use.rangerGroups).
 	StoreGroups bool
+	// Log is told once of each policy whose script meets a limit; nil: nobody.
+	Log *slog.Logger
 }
 
 // Engine evaluates the policies of one service.
@@ -71,6 +74,7 @@ func Compile(d Documents, o Options) *Engine {
 	}
 	implied, size := impliedGrants(p.ServiceDef)
 	c := newCompiler(p.ServiceName, p.ServiceDef, "", implied, size, &e.problems)
+	c.log = o.Log
 	e.kinds = c.kinds
 	e.add(c, "", p.Policies)
 	for name, z := range p.SecurityZones {
@@ -94,6 +98,7 @@ func Compile(d Documents, o Options) *Engine {
 	rank(e.all)
 	if t := p.TagPolicies; t != nil && t.ServiceDef != nil && len(t.ServiceDef.Resources) > 0 {
 		tc := newCompiler(t.ServiceName, t.ServiceDef, strings.ToLower(p.ServiceDef.Name)+":", implied, size, &e.problems)
+		tc.log = o.Log
 		e.tagPolicies = newTagRepository(tc, t.Policies, e)
 	}
 	e.addTags(c, d.Tags)

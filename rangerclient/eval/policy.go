@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 
@@ -155,6 +156,7 @@ type compiler struct {
 	prefix     string // of access and mask types in tag policies, "hive:"; empty for the service itself
 	noDeny     bool
 	problems   *[]Problem
+	log        *slog.Logger // nil: none
 }
 
 func newCompiler(service string, def *model.ServiceDef, prefix string, implied map[string][]string, accessSize int, problems *[]Problem) *compiler {
