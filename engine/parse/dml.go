@@ -60,6 +60,9 @@ func (p *parser) dml() (Statement, error) {
 		}
 		return p.merge(params)
 	case "replace":
+		if p.word(1) == "table" {
+			return nil, refuse("REPLACE TABLE", "use CREATE OR REPLACE TABLE")
+		}
 		if p.word(1) != "" || p.pos+1 < len(p.tokens) && p.tokens[p.pos+1].kind == quoted {
 			return nil, refuse("REPLACE", "it would delete rows by their primary key, which Iceberg tables do not have; "+useMerge)
 		}
@@ -147,16 +150,17 @@ func (p *parser) assignments(t Target, stops ...string) ([]Assignment, error) {
 }
 
 // unqualified drops the alias or the name of the table from the path of a column.
+// A table and a struct column of one name: the table is meant.
 func (t Target) unqualified(path []string) []string {
 	if t.Alias != "" {
-		if len(path) > 1 && path[0] == t.Alias {
+		if len(path) > 1 && strings.EqualFold(path[0], t.Alias) {
 			return path[1:]
 		}
 		return path
 	}
 	for i := len(path) - 1; i > 0; i-- {
 		ref := tableRefOf(path[:i])
-		if ref == t.Table || i == 1 && ref.Name == t.Table.Name {
+		if ref == t.Table || i == 1 && strings.EqualFold(ref.Name, t.Table.Name) {
 			return path[i:]
 		}
 	}

@@ -64,7 +64,7 @@ func (p *parser) insert(params int) (Statement, error) {
 			}
 			continue
 		case p.at("(") && in.Columns == nil && !in.ByName && !p.queryAhead():
-			if in.Columns, err = p.insertColumns(); err != nil {
+			if in.Columns, err = p.insertColumns(Target{Table: in.Table}); err != nil {
 				return nil, err
 			}
 			continue
@@ -151,8 +151,8 @@ func (p *parser) duplicateKey() int {
 	return -1
 }
 
-// insertColumns reads (column, ...). An empty list is not nil.
-func (p *parser) insertColumns() ([]string, error) {
+// insertColumns reads (column, ...) of a table. An empty list is not nil.
+func (p *parser) insertColumns(t Target) ([]string, error) {
 	p.pos++
 	out := []string{}
 	if p.acceptPunct(")") {
@@ -165,6 +165,7 @@ func (p *parser) insertColumns() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		path = t.unqualified(path)
 		name := path[len(path)-1]
 		if seen[strings.ToLower(name)] {
 			return nil, syntaxAt(p.text, p.tokens[at].start, "the column stands twice")

@@ -140,7 +140,7 @@ func (p *parser) mergeClause(t Target) (MergeClause, error) {
 			return c, p.expected("INSERT: the target has no such row")
 		}
 		c.Action = MergeInsert
-		return c, p.mergeInsert(&c)
+		return c, p.mergeInsert(&c, t)
 	}
 	switch {
 	case p.accept("delete"):
@@ -169,14 +169,14 @@ func (p *parser) mergeClause(t Target) (MergeClause, error) {
 	return c, err
 }
 
-func (p *parser) mergeInsert(c *MergeClause) error {
+func (p *parser) mergeInsert(c *MergeClause, t Target) error {
 	if p.acceptPunct("*") {
 		c.Star = true
 		return nil
 	}
 	var err error
 	if p.at("(") {
-		if c.Columns, err = p.insertColumns(); err != nil {
+		if c.Columns, err = p.insertColumns(t); err != nil {
 			return err
 		}
 	}
