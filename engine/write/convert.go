@@ -60,6 +60,8 @@ func cast(ctx context.Context, a arrow.Array, f plan.Field, want arrow.DataType)
 		return nulls(want, a.Len())
 	case sameLayout(have, w):
 		return relabelled(a, want)
+	case arrow.IsInteger(have.ID()) && w.ID() == arrow.DECIMAL128:
+		return wholeDecimals(ctx, a, f, want)
 	case plan.IsUUID(f.Type) && have.ID() == arrow.STRING:
 		return parseUUIDs(a, f, want)
 	case w.ID() == arrow.FIXED_SIZE_BINARY && have.ID() == arrow.BINARY:
@@ -98,6 +100,33 @@ func numeric(t arrow.DataType) bool {
 
 func outOfRange(f plan.Field) error {
 	return fault.New(fault.OutOfRange, "A value for column '%s' is out of range of its type, or would lose digits", f.Name)
+}
+
+// wholeDecimals makes decimals of integers. (The cast of package compute asks that
+// every integer of the type would fit: arrow-go 18.8.0.)
+func wholeDecimals(ctx context.Context, a arrow.Array, f plan.Field, want arrow.DataType) (arrow.Array, error) {
+	wide, err := compute.CastArray(ctx, a, compute.SafeCastOptions(plan.Int64))
+	if err != nil {
+		return nil, outOfRange(f)
+	}
+	defer wide.Release()
+	in := wide.(*array.Int64)
+	t := want.(*arrow.Decimal128Type)
+	b := array.NewDecimal128Builder(memory.DefaultAllocator, t)
+	defer b.Release()
+	b.Reserve(in.Len())
+	for i := range in.Len() {
+		if in.IsNull(i) {
+			b.AppendNull()
+			continue
+		}
+		v, err := decimal128.FromI64(in.Value(i)).Rescale(0, t.Scale)
+		if err != nil {
+			return nil, outOfRange(f)
+		}
+		b.Append(v)
+	}
+	return b.NewArray(), nil
 }
 
 func parseUUIDs(a arrow.Array, f plan.Field, want arrow.DataType) (arrow.Array, error) {

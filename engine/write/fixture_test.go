@@ -187,11 +187,16 @@ func (l *lake) rows(t *plan.Table, texts ...string) *batches {
 	l.Helper()
 	out := &batches{}
 	for _, s := range texts {
-		rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schemaOf(t), strings.NewReader(s))
-		l.must(err)
-		out.list = append(out.list, rec)
+		out.list = append(out.list, l.fromJSON(schemaOf(t), s))
 	}
 	return out
+}
+
+func (l *lake) fromJSON(s *arrow.Schema, text string) arrow.RecordBatch {
+	l.Helper()
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, s, strings.NewReader(text))
+	l.must(err)
+	return rec
 }
 
 func (l *lake) append(name string, texts ...string) Result {
