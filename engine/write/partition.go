@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -151,7 +152,7 @@ func (p *partitioner) add(key string, values []any) *partition {
 		part.values[f.id] = v
 		row[i] = v
 	}
-	part.path = p.spec.PartitionToPath(row, p.schema)
+	part.path = folder(p.spec.PartitionToPath(row, p.schema))
 	h := uint32(2166136261)
 	for i := range len(key) {
 		h = (h ^ uint32(key[i])) * 16777619
@@ -159,6 +160,28 @@ func (p *partitioner) add(key string, values []any) *partition {
 	part.lane = int(h % uint32(p.lanes))
 	p.known[key] = part
 	return part
+}
+
+// longestPart bounds a part of a folder's name: file systems bound it too.
+const longestPart = 100
+
+// folder makes the name of a partition's folder safe. It has no meaning. Locations
+// with escapes are read in different ways: iceberg-go takes %2F in a file's location
+// for a slash, PyIceberg and Hadoop for three characters.
+func folder(path string) string {
+	parts := strings.Split(path, "/")
+	for i, s := range parts {
+		if len(s) > longestPart {
+			s = s[:longestPart]
+		}
+		parts[i] = strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("=_-.", r) {
+				return r
+			}
+			return '_'
+		}, s)
+	}
+	return strings.Join(parts, "/")
 }
 
 // record is the values of a partition for iceberg-go.
