@@ -334,11 +334,14 @@ func flush(out any) error {
 	return nil
 }
 
-// remove deletes a file that nothing refers to, as well as it can.
+// remove deletes a metadata file that nothing refers to, as well as it can, and the
+// folder of a table that has no other.
 func (c *SQL) remove(ctx context.Context, location string) {
 	storage, err := icebergio.LoadFS(context.WithoutCancel(ctx), c.props, location)
-	if err == nil {
-		_ = storage.Remove(location)
+	if err == nil && storage.Remove(location) == nil {
+		if _, file, ok := place(location); ok {
+			removeEmpty(path.Dir(path.Dir(file)), file)
+		}
 	}
 }
 

@@ -163,7 +163,8 @@ func arrowChildren(t arrow.DataType) []plan.Field {
 
 // IcebergPrimitive is the Iceberg type that holds the values of an Arrow type; false
 // for one that has none. It is the inverse of Primitive, and takes narrower
-// integers, JSON (as text) and timestamps of coarser units as well.
+// integers, JSON (as text) and timestamps of coarser units as well: who writes them
+// casts.
 func IcebergPrimitive(t arrow.DataType) (iceberg.Type, bool) {
 	switch {
 	case plan.IsUUID(t):
@@ -178,6 +179,8 @@ func IcebergPrimitive(t arrow.DataType) (iceberg.Type, bool) {
 		return iceberg.PrimitiveTypes.Int32, true
 	case *arrow.Int64Type, *arrow.Uint32Type:
 		return iceberg.PrimitiveTypes.Int64, true
+	case *arrow.Uint64Type:
+		return iceberg.DecimalTypeOf(20, 0), true
 	case *arrow.Float32Type:
 		return iceberg.PrimitiveTypes.Float32, true
 	case *arrow.Float64Type:

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,6 +121,9 @@ func TestDropAndRename(t *testing.T) {
 		if strings.Contains(f, filepath.Base(again.Handle.(*Handle).Table.Location())) {
 			t.Errorf("left %s", f)
 		}
+	}
+	if _, err := os.Stat(mustPath(again.Handle.(*Handle).Table.Location())); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left the folder of a table: %v", err)
 	}
 	// A table whose metadata is lost can be dropped, and not purged.
 	lost := made(t, c, "lost", humans)

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/apache/iceberg-go/table"
@@ -58,11 +61,28 @@ func (c *SQL) purge(ctx context.Context, t *table.Table) Purged {
 		switch err := storage.Remove(file); {
 		case err == nil:
 			out.Deleted++
+			removeEmpty(meta.Location(), file)
 		case !errors.Is(err, fs.ErrNotExist):
 			out.Left++
 		}
 	}
 	return out
+}
+
+// removeEmpty deletes the folders above a local file that hold nothing any more, up
+// to that of its table.
+func removeEmpty(folder, file string) {
+	store, folder, ok := place(folder)
+	if !ok || store != "file" || !below(folder, file) {
+		return
+	}
+	_, file, _ = place(file)
+	for dir := path.Dir(file); dir == folder || below(folder, dir); dir = path.Dir(dir) {
+		// A folder that holds something is not deleted by this.
+		if os.Remove(filepath.FromSlash(dir)) != nil {
+			return
+		}
+	}
 }
 
 // dataFiles adds the files of all snapshots, and tells which hold data. whole is
