@@ -86,7 +86,8 @@ func (st *statement) describeTable(e *audit.Event, t *rewrite.TableRecord) {
 		}
 	}
 	for i := range t.Exempt {
-		act(audit.Action{What: "exempt"}, &t.Exempt[i])
+		e := &t.Exempt[i]
+		act(audit.Action{Column: e.Column, What: "exempt", Unused: !t.Acts(*e)}, &e.Origin)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"sqe/audit"
 	"sqe/engine"
@@ -107,4 +108,49 @@ func sorted(s []string) []string {
 	s = slices.Clone(s)
 	slices.Sort(s)
 	return s
+}
+
+// TestWhyRaw: of what somebody sees raw the audit log, EXPLAIN POLICY and SHOW
+// EFFECTIVE POLICY name the policy and the column that it exempts; a column that
+// the statement does not refer to says so, and others see no policy.
+func TestWhyRaw(t *testing.T) {
+	f := openWith(t, func(*engine.Options) {})
+	rows, iban, phone := policy.Origin{Policy: "rows", ID: 1}, policy.Origin{Policy: "mask iban", ID: 2}, policy.Origin{Policy: "mask phone", ID: 3}
+	f.source.set(func(s *state) {
+		s.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions {
+			r := &policy.Restrictions{Complete: true}
+			if p.Name == "ann" {
+				r.Exempt = []policy.Exemption{{FieldID: column(t, "phone"), Origin: phone}, {FieldID: column(t, "iban"), Origin: iban}, {Origin: rows}, {FieldID: 999, Origin: rows}}
+			}
+			return r
+		}
+	})
+	ann := f.as(t, identity.Principal{Name: "ann", Admin: true})
+	exempt := func() (out []audit.Action) {
+		for _, a := range f.journal.last().Policies {
+			if a.What == "exempt" {
+				out = append(out, a)
+			}
+		}
+		return out
+	}
+	must(t, ann, "SELECT iban FROM bank.customers ORDER BY cust_id LIMIT 1", "NL91ABNA0417164300")
+	const customers = "lake.bank.customers"
+	if d := cmp.Diff([]audit.Action{
+		{Table: customers, What: "exempt", Origin: rows},
+		{Table: customers, Column: "phone", What: "exempt", Unused: true, Origin: phone},
+		{Table: customers, Column: "iban", What: "exempt", Origin: iban},
+	}, exempt(), cmpopts.SortSlices(func(a, b audit.Action) bool { return a.Origin.ID < b.Origin.ID })); d != "" {
+		t.Error(d)
+	}
+	must(t, ann, "EXPLAIN POLICY SELECT iban FROM bank.customers",
+		customers+"||no restriction||\n"+customers+"||exempt|rows (id 1)|\n"+customers+"|iban|exempt|mask iban (id 2)|")
+	must(t, ann, "SHOW EFFECTIVE POLICY ON bank.customers", "exempt||exempt|rows (id 1)\nexempt|iban|exempt|mask iban (id 2)\nexempt|phone|exempt|mask phone (id 3)")
+	// One who is no administrator is not told, and one who is not exempt is not said to be.
+	must(t, f.as(t, identity.Principal{Name: "ann"}), "EXPLAIN POLICY SELECT iban FROM bank.customers", customers+"||no restriction||")
+	must(t, f.as(t, identity.Principal{Name: "eve", Admin: true}), "EXPLAIN POLICY SELECT iban FROM bank.customers", customers+"||no restriction||")
+	must(t, f.as(t, identity.Principal{Name: "eve"}), "SELECT COUNT(iban) FROM bank.customers", "12")
+	if got := exempt(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
 }

@@ -151,8 +151,9 @@ func describePolicy(t *plan.Table, r rewrite.TableRecord, out *textTable, admin 
 	add("row_filter", func(l rewrite.Line) bool {
 		return l.Column == "" && len(r.Filters) > 0 && l.Effect == r.Filters[0].Effect
 	})
-	add("column_mask", func(l rewrite.Line) bool { return l.Column != "" && rules[l.Column] != "withheld" })
-	add("column_restriction", func(l rewrite.Line) bool { return l.Column != "" && rules[l.Column] == "withheld" })
-	add("exempt", func(l rewrite.Line) bool { return l.Column == "" && l.Effect == "exempt" })
+	exempt := func(l rewrite.Line) bool { return l.Effect == "exempt" }
+	add("column_mask", func(l rewrite.Line) bool { return l.Column != "" && !exempt(l) && rules[l.Column] != "withheld" })
+	add("column_restriction", func(l rewrite.Line) bool { return l.Column != "" && !exempt(l) && rules[l.Column] == "withheld" })
+	add("exempt", exempt)
 	add("note", func(l rewrite.Line) bool { return l.Column == "" && l.Effect == "note" })
 }

@@ -73,9 +73,9 @@ func (r *Restrictions) add(id int, rule ColumnRule, also []Origin) {
 		r.also(id, rule.Origin)
 		r.also(id, also...)
 	case old.strength() > rule.strength():
-		r.overruled(rule)
+		r.overruled(id, rule)
 	case old.strength() < rule.strength():
-		r.overruled(old)
+		r.overruled(id, old)
 		r.Columns[id] = rule
 		delete(r.Also, id)
 		r.also(id, also...)
@@ -113,9 +113,9 @@ func (r *Restrictions) also(id int, origins ...Origin) {
 
 // overruled keeps the origin of a "no mask" that another source did not share:
 // the policy exempted the principal as far as its own source goes.
-func (r *Restrictions) overruled(rule ColumnRule) {
+func (r *Restrictions) overruled(id int, rule ColumnRule) {
 	if rule.strength() == strengthNone {
-		r.Exempt = append(r.Exempt, rule.Origin)
+		r.Exempt = append(r.Exempt, Exemption{FieldID: id, Origin: rule.Origin})
 	}
 }
 

@@ -107,7 +107,7 @@ func TestMergeOrigins(t *testing.T) {
 	}
 	// An exemption by one source is on record when another one masks.
 	got = Merge(only(mask("a", "MASK_NONE")), only(mask("b", "MASK")))
-	if d := cmp.Diff([]Origin{origin("a")}, got.Exempt); d != "" {
+	if d := cmp.Diff([]Exemption{{FieldID: 7, Origin: origin("a")}}, got.Exempt); d != "" {
 		t.Error(d)
 	}
 	// What was merged already keeps its origins.

@@ -135,6 +135,13 @@ type ColumnRule struct {
 	Origin Origin
 }
 
+// Exemption is a policy that exempts the principal from the masks of a field, or
+// from row filters. Another policy may mask or filter all the same.
+type Exemption struct {
+	FieldID int // 0: the rows
+	Origin  Origin
+}
+
 // Restrictions is everything that the rewriter needs for one table and one
 // principal. It is immutable.
 type Restrictions struct {
@@ -151,8 +158,8 @@ type Restrictions struct {
 	// Also holds, by field id, the origins of further policies that ask for the
 	// rule in Columns, when several do.
 	Also map[int][]Origin
-	// Exempt lists the policies that exempted the principal from a mask or filter.
-	Exempt []Origin
+	// Exempt lists what exempted the principal from masks and filters.
+	Exempt []Exemption
 	// Notes are for the administrator: a mask on a column that never existed.
 	Notes []string
 	// Expires is when the answer must be asked again; zero: with the next version.

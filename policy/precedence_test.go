@@ -46,7 +46,7 @@ func TestTwoSources(t *testing.T) {
 		forms []*Restrictions
 	}{
 		{"nothing", []*Restrictions{{Complete: true}}},
-		{"MASK_NONE", []*Restrictions{only(mask("s", "MASK_NONE")), {Complete: true, Exempt: []Origin{origin("s")}}}},
+		{"MASK_NONE", []*Restrictions{only(mask("s", "MASK_NONE")), {Complete: true, Exempt: []Exemption{{Origin: origin("s")}}}}},
 		{"a mask", []*Restrictions{only(mask("s", "MASK_HASH"))}},
 		{"another mask", []*Restrictions{only(custom("s", "left({col}, 1)"))}},
 		{"a constant", []*Restrictions{only(fixed("one"))}},

@@ -41,7 +41,7 @@ func (r *restriction) columns(subject *eval.Subject, now time.Time) {
 			}
 			return
 		}
-		rule, found := r.field(q, tags, parent == 0, paths)
+		rule, found := r.field(q, f.ID, tags, parent == 0, paths)
 		if ruled[parent] {
 			ruled[f.ID] = true
 			if above, ok := r.out.Columns[parent]; ok && found && above.Action == eval.MaskCustom {
@@ -68,11 +68,11 @@ func (r *restriction) columns(subject *eval.Subject, now time.Time) {
 // for by itself, and so are the tags that may be another field's: any mask counts
 // more than an exemption under another name or by such a tag, and two different
 // masks give NULL.
-func (r *restriction) field(q *eval.Request, iceberg []plan.Tag, top bool, paths []string) (rule policy.ColumnRule, found bool) {
+func (r *restriction) field(q *eval.Request, id int, iceberg []plan.Tag, top bool, paths []string) (rule policy.ColumnRule, found bool) {
 	e := r.State.tables
 	own, inherited := icebergTags(iceberg, eval.Self, paths[0])
 	ask := func() (stop bool) {
-		next, ok := r.named(q)
+		next, ok := r.named(q, id)
 		switch {
 		case r.out.Refuse != "":
 			return true
@@ -125,8 +125,8 @@ func (r *restriction) field(q *eval.Request, iceberg []plan.Tag, top bool, paths
 	return rule, found
 }
 
-// named finds the rule under one name.
-func (r *restriction) named(q *eval.Request) (policy.ColumnRule, bool) {
+// named finds the rule of the field under one name.
+func (r *restriction) named(q *eval.Request, id int) (policy.ColumnRule, bool) {
 	e := r.State.tables
 	if r.options.ColumnAccess != ColumnAccessIgnored && e.Denies() {
 		if a := e.Access(q); a.Denied {
@@ -146,7 +146,7 @@ func (r *restriction) named(q *eval.Request) (policy.ColumnRule, bool) {
 		r.refuse(a.Refuse)
 		return policy.ColumnRule{}, false
 	case a.Exempt:
-		r.exempt(a.Origin)
+		r.exempt(id, a.Origin)
 		return policy.ColumnRule{}, false
 	case a.Type == "" && a.Broken == "":
 		return policy.ColumnRule{}, false

@@ -164,7 +164,7 @@ func (r *restriction) filter(a eval.FilterAnswer, q *eval.Request) {
 	case a.Refuse != "":
 		r.refuse(a.Refuse)
 	case a.Exempt:
-		r.exempt(a.Origin)
+		r.exempt(0, a.Origin)
 	case a.SQL != "":
 		sql, err := a.Expand(q)
 		if err != nil {
@@ -185,10 +185,11 @@ func describe(o eval.Origin) string {
 	return "policy " + strconv.FormatInt(o.Policy.ID, 10) + " " + strconv.Quote(o.Policy.Name)
 }
 
-func (r *restriction) exempt(o eval.Origin) {
-	origin := r.origin(r.State.tables, o)
-	if !slices.Contains(r.out.Exempt, origin) {
-		r.out.Exempt = append(r.out.Exempt, origin)
+// exempt notes an exemption from the masks of a field, or of the rows (0).
+func (r *restriction) exempt(field int, o eval.Origin) {
+	e := policy.Exemption{FieldID: field, Origin: r.origin(r.State.tables, o)}
+	if !slices.Contains(r.out.Exempt, e) {
+		r.out.Exempt = append(r.out.Exempt, e)
 	}
 }
 

@@ -3,6 +3,7 @@ package rangerclient
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,8 +176,12 @@ func TestCapturedMasks(t *testing.T) {
 	if r := bob.Columns[2]; r.Origin.Tag != "PII" || r.Origin.ID != 27 || r.Origin.Service != "tag" {
 		t.Errorf("email: %+v", r)
 	}
-	if carol := restrict(t, st, "carol", tab); len(carol.Exempt) == 0 {
-		t.Error("carol's exemptions are not reported")
+	var exempt []string
+	for _, e := range restrict(t, st, "carol", tab).Exempt {
+		exempt = append(exempt, fmt.Sprint(e.FieldID, " ", e.Origin.ID))
+	}
+	if want := "2 27, 3 15, 4 16, 5 17, 6 18, 7 19, 8 20"; strings.Join(exempt, ", ") != want {
+		t.Errorf("carol is exempt by %q, want %q", exempt, want)
 	}
 }
 

@@ -123,7 +123,11 @@ func PrepareMetadata(t *plan.Table, data ...*Bound) (*Bound, error) {
 		if !d.record.Unrestricted {
 			return nil, fault.New(fault.Denied, "metadata of table '%s' cannot be read under a row filter or column mask; ask an administrator", t.Name)
 		}
-		out.record.Exempt = append(out.record.Exempt, d.record.Exempt...)
+		for _, e := range d.record.Exempt {
+			if !slices.Contains(out.record.Exempt, e) {
+				out.record.Exempt = append(out.record.Exempt, e)
+			}
+		}
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,9 +28,9 @@ type TableRecord struct {
 	Filters      []FilterRecord `json:"filters,omitempty"`
 	Columns      []ColumnRecord `json:"columns,omitempty"`
 	// Reads lists the tables that the filters read with the rights of the policy.
-	Reads  []string        `json:"reads,omitempty"`
-	Exempt []policy.Origin `json:"exempt,omitempty"`
-	Notes  []string        `json:"notes,omitempty"`
+	Reads  []string       `json:"reads,omitempty"`
+	Exempt []ExemptRecord `json:"exempt,omitempty"`
+	Notes  []string       `json:"notes,omitempty"`
 	// Used lists the ids of the top-level fields that the statement refers to,
 	// sorted.
 	Used []int `json:"used,omitempty"`
@@ -58,6 +59,16 @@ type ColumnRecord struct {
 	top int // the top-level field that holds the field
 }
 
+// ExemptRecord is a policy that exempts from the masks of a field, or from row
+// filters.
+type ExemptRecord struct {
+	Field  int           `json:"field,omitempty"`  // 0: the rows
+	Column string        `json:"column,omitempty"` // dotted for a field inside a struct
+	Origin policy.Origin `json:"origin"`
+
+	top int
+}
+
 // Line is one row of EXPLAIN POLICY.
 type Line struct{ Table, Column, Effect, Policy, Why string }
 
@@ -69,6 +80,12 @@ const (
 	columnNull     = "column shows NULL"
 	columnWithheld = "column is withheld"
 	tableWhole     = "no restriction"
+)
+
+// What only administrators read.
+const (
+	exempt = "exempt"
+	note   = "note"
 )
 
 var ruleWords = map[policy.RuleKind]struct{ rule, effect string }{
@@ -83,7 +100,7 @@ func (p *preparation) record(b *Bound) TableRecord {
 	t, r := p.table, p.restrictions
 	out := TableRecord{
 		Table: t.Name.String(), Metadata: t.Metadata, Snapshot: t.SnapshotID,
-		Exempt: slices.Clone(r.Exempt), Notes: slices.Clone(r.Notes),
+		Notes: slices.Clone(r.Notes),
 	}
 	for i, f := range r.Filters {
 		origin := f.Origin
@@ -96,15 +113,20 @@ func (p *preparation) record(b *Bound) TableRecord {
 	for _, f := range t.Fields {
 		out.Columns = p.columnRecords(out.Columns, f, f, b, seen)
 	}
+	for _, e := range r.Exempt {
+		out.Exempt = p.exemptRecord(out.Exempt, e)
+	}
 	var missing []int
 	for id, rule := range r.Columns {
 		switch {
 		case !seen[id]:
 			missing = append(missing, id)
 		case !rule.Masks():
-			out.Exempt = append(out.Exempt, rule.Origin)
+			out.Exempt = p.exemptRecord(out.Exempt, policy.Exemption{FieldID: id, Origin: rule.Origin})
 		}
 	}
+	// The rows first, then fields; the rules come from a map.
+	slices.SortStableFunc(out.Exempt, func(a, b ExemptRecord) int { return cmp.Compare(a.Field, b.Field) })
 	// Field ids are never used again, so that a rule for an id that this schema
 	// lacks has nothing to protect here. It is said, because a policy that protects
 	// nothing is often a mistake.
@@ -138,6 +160,28 @@ func (p *preparation) columnRecords(out []ColumnRecord, f, top plan.Field, b *Bo
 		out = p.columnRecords(out, c, top, b, seen)
 	}
 	return out
+}
+
+// exemptRecord appends an exemption, unless it is there or the schema of this
+// snapshot does not have the field.
+func (p *preparation) exemptRecord(out []ExemptRecord, e policy.Exemption) []ExemptRecord {
+	record := ExemptRecord{Field: e.FieldID, Column: p.names[e.FieldID], Origin: e.Origin}
+	if e.FieldID != 0 {
+		i := slices.IndexFunc(p.table.Fields, func(f plan.Field) bool { return holds(f, e.FieldID) })
+		if i < 0 {
+			return out
+		}
+		record.top = p.table.Fields[i].ID
+	}
+	if slices.Contains(out, record) {
+		return out
+	}
+	return append(out, record)
+}
+
+// holds reports whether the field is f or inside it.
+func holds(f plan.Field, id int) bool {
+	return f.ID == id || slices.ContainsFunc(f.Children, func(c plan.Field) bool { return holds(c, id) })
 }
 
 // reads lists the tables in the sub-queries of a filter.
@@ -210,14 +254,22 @@ func (r *Record) Lines() []Line {
 			}
 			out = append(out, Line{Table: name, Column: c.Column, Effect: c.Effect, Policy: policies, Why: why})
 		}
-		for _, o := range t.Exempt {
-			out = append(out, Line{Table: name, Effect: "exempt", Policy: OriginText(&o)})
+		for _, e := range t.Exempt {
+			if t.Acts(e) {
+				out = append(out, Line{Table: name, Column: e.Column, Effect: exempt, Policy: OriginText(&e.Origin)})
+			}
 		}
 		for _, n := range t.Notes {
-			out = append(out, Line{Table: name, Effect: "note", Why: n})
+			out = append(out, Line{Table: name, Effect: note, Why: n})
 		}
 	}
 	return out
+}
+
+// Acts reports whether an exemption matters to the statement: it is of the rows, or
+// of a column that is used. A metadata table is seen because of all of them.
+func (t TableRecord) Acts(e ExemptRecord) bool {
+	return e.Field == 0 || t.Metadata != "" || slices.Contains(t.Used, e.top)
 }
 
 // reached says by which name a policy reached a column, when not by its own.

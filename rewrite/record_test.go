@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"testing"
 
 	"sqe/policy"
@@ -45,5 +46,27 @@ func TestLinesTellEarlierNames(t *testing.T) {
 		if l.Why != "" || l.Policy != "" {
 			t.Errorf("everybody is told %+v", l)
 		}
+	}
+}
+
+// TestLinesOfExemptions: those of rows and of columns that the statement uses, a
+// field inside a column counting as the column; of a metadata table all of them.
+func TestLinesOfExemptions(t *testing.T) {
+	exempts := []ExemptRecord{
+		{Origin: policy.Origin{Policy: "rows"}},
+		{Field: 1, Column: "a", Origin: policy.Origin{Policy: "on a"}, top: 1},
+		{Field: 3, Column: "b.c", Origin: policy.Origin{Policy: "on b.c"}, top: 2},
+		{Field: 4, Column: "d", Origin: policy.Origin{Policy: "on d"}, top: 4},
+	}
+	r := &Record{Tables: []TableRecord{{Table: "t", Used: []int{1, 2}, Exempt: exempts}, {Table: "t", Metadata: "files", Used: []int{4}, Exempt: exempts}}}
+	want := []Line{
+		{"t", "", exempt, "rows", ""}, {"t", "a", exempt, "on a", ""}, {"t", "b.c", exempt, "on b.c", ""},
+		{"t$files", "", exempt, "rows", ""}, {"t$files", "a", exempt, "on a", ""}, {"t$files", "b.c", exempt, "on b.c", ""}, {"t$files", "d", exempt, "on d", ""},
+	}
+	if got := r.Lines(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Public().Lines(); len(got) != 0 {
+		t.Errorf("everybody is told %+v", got)
 	}
 }
