@@ -31,7 +31,65 @@ func (st *statement) alterTags(ctx context.Context, x *parse.AlterTags) (*Result
 	if err != nil {
 		return nil, err
 	}
-	return st.retag(ctx, name, x.Changes)
+	res, err := st.retag(ctx, name, x.Changes)
+	if err != nil || len(st.engine.administrators) == 0 {
+		return res, err
+	}
+	stored, err := st.storedPolicies(ctx)
+	if err != nil {
+		// The tags are set; that is what the statement was for.
+		return st.warned([]string{"whether a policy is on the tags is not known now: " + err.Error()}), nil
+	}
+	return st.warned(tagNotes(x.Changes, stored)), nil
+}
+
+// tagNotes says which tags that were set no policy is on. Policies find tags by
+// their exact name.
+func tagNotes(changes []parse.TagChange, stored []policy.Stored) []string {
+	var notes []string
+	seen := map[string]bool{}
+	for _, c := range changes {
+		for _, tag := range c.Tags {
+			if c.Unset || seen[tag.Name] {
+				continue
+			}
+			seen[tag.Name] = true
+			exact, disabled, like := 0, 0, ""
+			for _, p := range stored {
+				for _, on := range tagsOf(p) {
+					switch {
+					case on == tag.Name && p.Disabled:
+						disabled++
+					case on == tag.Name:
+						exact++
+					case strings.EqualFold(on, tag.Name):
+						like = on
+					}
+				}
+			}
+			switch {
+			case exact > 0:
+			case disabled > 0:
+				notes = append(notes, "every policy on the tag '"+tag.Name+"' is disabled, so the tag does nothing until ALTER POLICY enables one")
+			case like != "":
+				notes = append(notes, "no policy is on the tag '"+tag.Name+"', but one is on '"+like+"', which is another tag: case counts. SET TAGS the tag that is meant, and take this one away")
+			default:
+				notes = append(notes, "no policy is on the tag '"+tag.Name+"', so it does nothing yet; CREATE POLICY ... ON TAG makes one")
+			}
+		}
+	}
+	return notes
+}
+
+// tagsOf are the tags that a policy names.
+func tagsOf(p policy.Stored) []string {
+	if list, ok := strings.CutPrefix(p.Resources, "tag="); ok && len(p.Beyond) > 0 {
+		return strings.Split(list, ",")
+	}
+	if p.Tag == "" {
+		return nil
+	}
+	return []string{p.Tag}
 }
 
 func (st *statement) retag(ctx context.Context, name plan.TableName, changes []parse.TagChange) (*Result, error) {

@@ -432,3 +432,44 @@ func TestUnfinishedProjection(t *testing.T) {
 		}
 	}
 }
+
+// TestTagsWithoutPolicy: a tag that no policy is on is set, and said to do nothing;
+// one that differs in case only is named.
+func TestTagsWithoutPolicy(t *testing.T) {
+	f := openTags(t)
+	on := func(name, tag string, disabled bool) policy.Stored {
+		return policy.Stored{Definition: policy.Definition{Name: name, Kind: policy.MaskDefinition, Tag: tag, Disabled: disabled}}
+	}
+	several := on("several", "B", false)
+	several.Resources, several.Beyond = "tag=B,Card", []string{"several tags"}
+	f.server.policies = []policy.Stored{on("p", "PII", false), on("q", "OFF", true), on("r", "Mixed", true), on("s", "Mixed", false), several}
+	for tags, want := range map[string]string{
+		"PII": "", "Mixed": "", "B": "", "Card": "", // the controls
+		"pii":          "no policy is on the tag 'pii', but one is on 'PII'",
+		"CARD":         "no policy is on the tag 'CARD', but one is on 'Card'",
+		"NOTHING":      "no policy is on the tag 'NOTHING', so it does nothing yet",
+		"OFF":          "every policy on the tag 'OFF' is disabled",
+		"PII, pii":     "no policy is on the tag 'pii'",
+		"PII, Unknown": "no policy is on the tag 'Unknown', so",
+	} {
+		for _, statement := range []string{
+			"ALTER TABLE bank.customers SET TAGS (iban = (" + tags + "))", "ALTER TABLE bank.customers ALTER COLUMN iban SET TAG " + tags,
+		} {
+			must(t, f.root, statement, "")
+			got, err := query(f.root, "SHOW WARNINGS")
+			if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") || strings.Contains(got, "\n") {
+				t.Errorf("%s: warned %q, %v; want %q", statement, got, err, want)
+			}
+			must(t, f.root, "ALTER TABLE bank.customers UNSET TAGS (iban)", "")
+			if got, _ := query(f.root, "SHOW WARNINGS"); got != "" {
+				t.Errorf("taking tags away warned %q", got)
+			}
+		}
+	}
+	// When the policies cannot be listed the tags are set all the same.
+	f.server.err = fault.New(fault.Unavailable, "the policy server does not answer")
+	must(t, f.root, "ALTER TABLE bank.customers SET TAGS (iban = (PII))", "")
+	if got, _ := query(f.root, "SHOW WARNINGS"); !strings.Contains(got, "not known now") || len(f.byColumn()["iban"]) != 1 {
+		t.Errorf("warned %q, tags %v", got, f.byColumn())
+	}
+}
