@@ -2,6 +2,8 @@ package policystore
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -22,10 +24,13 @@ type Account struct {
 func (a *Account) IsAdmin() bool { return slices.Contains(a.AdminRoles, roleSysAdmin) }
 
 // A user is locked out for a while after some wrong passwords in as long a while.
-// Source: Ranger Admin 2.9 with default settings.
+// Source: Ranger Admin 2.9 with default settings, where it does not matter who sent
+// them: anybody could lock out the user of an engine. Here the few count by address
+// (admin.Author.From), and many more from wherever they come.
 const (
-	wrongPasswords = 5
-	lockTime       = 300 * time.Second
+	wrongPasswords         = 5
+	wrongPasswordsAnywhere = 50
+	lockTime               = 300 * time.Second
 )
 
 // logins knows the password hashes as of a version of them, and who failed. What
@@ -36,19 +41,44 @@ type logins struct {
 	mu      sync.Mutex
 	version int64
 	users   *identity.Static
-	failed  map[string][]time.Time // by user, the latest last
+	failed  map[string][]wrongPassword // by user, the latest last
 }
 
-// Login checks a password. Every refusal is the same *admin.Error, whatever its
+// wrongPassword is one that was tried.
+type wrongPassword struct {
+	at   time.Time
+	from string // host of the client, empty when it is not known
+}
+
+// hostOf is the address that failures are counted by: without the port, which
+// changes with each connection, and of IPv6 the network, of which one client has all.
+func hostOf(ctx context.Context) string {
+	from := admin.AuthorOf(ctx).From
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	a, err := netip.ParseAddr(from)
+	if err != nil {
+		return from
+	}
+	if a = a.Unmap().WithZone(""); a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return a.String()
+}
+
+// Login checks a password, for the client that ctx names as the author. Every refusal is the same *admin.Error, whatever its
 // reason: wrong password, no such user, or locked out.
 func (s *Store) Login(ctx context.Context, user, password string) (*Account, error) {
 	denied := refuse(admin.Unauthenticated, "", "Authentication Failed")
-	l := &s.logins
+	l, from := &s.logins, hostOf(ctx)
 	users, err := s.passwords(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if l.locked(user) {
+	if l.locked(user, from) {
 		// As slow as for a user that there is not, who is never locked out: nobody has
 		// the empty name.
 		if _, err := users.Authenticate(ctx, "", password, nil); err != nil && !fault.Is(err, fault.Auth) {
@@ -61,15 +91,15 @@ func (s *Store) Login(ctx context.Context, user, password string) (*Account, err
 			return nil, err
 		}
 		if users.Recognizes(user, password) {
-			if l.fail(user) {
-				s.log.Warn("a user of the policy store is locked out after wrong passwords", "user", user, "seconds", lockTime.Seconds())
+			if l.fail(user, from) {
+				s.log.Warn("a user of the policy store is locked out after wrong passwords", "user", user, "from", from, "seconds", lockTime.Seconds())
 			}
 		}
 		return nil, denied
 	}
 	// Wrong guesses may have run beside this one: one that was right too late is not
 	// told apart from them.
-	if l.locked(user) {
+	if l.locked(user, from) {
 		return nil, denied
 	}
 	a := &Account{Name: user}
@@ -87,7 +117,13 @@ func (s *Store) Login(ctx context.Context, user, password string) (*Account, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.failed, user)
+	// What others tried stays counted.
+	left := slices.DeleteFunc(l.failed[user], func(f wrongPassword) bool { return f.from == from })
+	if len(left) == 0 {
+		delete(l.failed, user)
+	} else {
+		l.failed[user] = left
+	}
 	return a, nil
 }
 
@@ -122,29 +158,37 @@ func (s *Store) passwords(ctx context.Context) (*identity.Static, error) {
 	return l.users, err
 }
 
-func (l *logins) locked(user string) bool {
+func (l *logins) locked(user, from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.failed[user]
-	if len(f) < wrongPasswords {
+	return l.over(user, from)
+}
+
+// over reports whether there were too many wrong passwords, and forgets those of
+// long ago.
+func (l *logins) over(user, from string) bool {
+	now, here := l.now(), 0
+	f := slices.DeleteFunc(l.failed[user], func(x wrongPassword) bool { return now.Sub(x.at) >= lockTime })
+	if len(f) == 0 {
+		delete(l.failed, user)
 		return false
 	}
-	if l.now().Sub(f[len(f)-1]) < lockTime {
-		return true
+	l.failed[user] = f
+	for _, x := range f {
+		if x.from == from {
+			here++
+		}
 	}
-	delete(l.failed, user)
-	return false
+	return here >= wrongPasswords || len(f) >= wrongPasswordsAnywhere
 }
 
 // fail counts a wrong password, and reports whether it was one too many.
-func (l *logins) fail(user string) bool {
+func (l *logins) fail(user, from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	f := slices.DeleteFunc(l.failed[user], func(t time.Time) bool { return now.Sub(t) >= lockTime })
 	if l.failed == nil {
-		l.failed = map[string][]time.Time{}
+		l.failed = map[string][]wrongPassword{}
 	}
-	l.failed[user] = append(f, now)
-	return len(l.failed[user]) >= wrongPasswords
+	l.failed[user] = append(l.failed[user], wrongPassword{l.now(), from})
+	return l.over(user, from)
 }

@@ -1,11 +1,14 @@
 package policystore
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"sqe/fault"
 	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
 )
@@ -262,6 +265,64 @@ func TestLogin(t *testing.T) {
 	if c := get(s.History(ctx, HistoryFilter{What: "password"}))(t); len(c) != 1 || c[0].Name != "engine" || c[0].User != "admin" {
 		t.Errorf("the history of passwords is %+v", c)
 	}
+}
+
+// Wrong passwords lock a user out at the address that they come from, and from
+// everywhere only when they are many.
+func TestLockedOutByAddress(t *testing.T) {
+	at := &clock{time.Now()}
+	s := open(t, t.TempDir()+"/policies.db", Options{AdminPassword: adminPassword, Now: at.now})
+	from := func(address string) context.Context {
+		return admin.WithAuthor(t.Context(), admin.Author{From: address})
+	}
+	tries := func(address, password string) bool {
+		_, err := s.Login(from(address), "admin", password)
+		if err != nil {
+			refused(t, err, admin.Unauthenticated, 0)
+		}
+		return err == nil
+	}
+	for n := range 20 { // connections of one client, and addresses of one network
+		tries(fmt.Sprintf("192.0.2.1:%d", 1000+n), "wrong")
+		tries(fmt.Sprintf("2001:db8:1:2::%x", n), "wrong")
+	}
+	for address, want := range map[string]bool{
+		"192.0.2.1": false, "192.0.2.1:7": false, "::ffff:192.0.2.1": false, "2001:db8:1:2:3::4": false,
+		"192.0.2.2": true, "2001:db8:1:3::1": true, "": true,
+	} {
+		if tries(address, adminPassword) != want {
+			t.Errorf("a right password from %q: %t", address, !want)
+		}
+	}
+	// A right password elsewhere does not clear what a stranger tried.
+	if tries("192.0.2.1", adminPassword) {
+		t.Error("a right password from elsewhere unlocks")
+	}
+	for n := range wrongPasswordsAnywhere {
+		tries(fmt.Sprintf("198.51.100.%d", n), "wrong")
+	}
+	if tries("192.0.2.2", adminPassword) {
+		t.Error("guesses from many addresses do not lock")
+	}
+	at.at = at.at.Add(lockTime)
+	if !tries("192.0.2.2", adminPassword) || !tries("192.0.2.1", adminPassword) {
+		t.Error("a user stays locked out")
+	}
+}
+
+// A password that could not be set otherwise is none for a new store either.
+func TestWeakAdminPassword(t *testing.T) {
+	for _, weakOne := range []string{"abc", "password1", "PASSWORD1", "Password", "Pass1"} {
+		path := t.TempDir() + "/policies.db"
+		if _, err := Open(t.Context(), path, Options{AdminPassword: weakOne}); !fault.Is(err, fault.Config) || strings.Contains(err.Error(), weakOne) {
+			t.Errorf("%s: %v", weakOne, err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("a file was made")
+		}
+	}
+	s := open(t, t.TempDir()+"/policies.db", Options{AdminPassword: "Passw0rd"})
+	must(t)(s.Login(t.Context(), "admin", "Passw0rd"))
 }
 
 // With no password admin cannot log in.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,7 +24,8 @@ import (
 // Options configures a store.
 type Options struct {
 	// AdminPassword is the password of the user admin when the store is made; with
-	// none, admin cannot log in until SetPassword. An existing store ignores it.
+	// none, admin cannot log in until SetPassword. An existing store ignores it. One
+	// that SetPassword would refuse is an error in any case.
 	AdminPassword string
 	Now           func() time.Time // nil: time.Now
 	Log           *slog.Logger     // nil: none
@@ -37,14 +41,24 @@ type Store struct {
 	downloads      downloadCache
 	logins         logins
 
-	mu      sync.Mutex
-	changed chan struct{} // closed by the next change
+	id string // of the file, for ever
+
+	mu        sync.Mutex
+	changed   chan struct{} // closed by the next change
+	followers []func()
 }
 
 var _ admin.Server = (*Store)(nil)
 
+// busyWait is how long one process waits for another that writes.
+const busyWait = 10 * time.Second
+
 // Open opens the store in the file at path and makes it when there is none.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	if weak(o.AdminPassword) && o.AdminPassword != "" {
+		return nil, fault.New(fault.Config, "The password of the user admin of the policy store is too simple: "+
+			"it needs 8 characters or more, with a capital letter, a small one and a digit")
+	}
 	if err := private(path); err != nil {
 		return nil, err
 	}
@@ -57,7 +71,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	s.logins.now = s.now
 	name := "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() +
-		"?mode=rw&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+		"?mode=rw&_pragma=busy_timeout(" + strconv.FormatInt(busyWait.Milliseconds(), 10) + ")&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	var err error
 	// A writer takes the file's lock at once: one that had read before it waits
 	// would be refused.
@@ -75,6 +89,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		_ = s.Close()
 		return nil, unusable(err)
 	}
+	if err := s.identify(ctx); err != nil {
+		_ = s.Close()
+		return nil, unusable(err)
+	}
+	s.checkpoint(ctx)
 	return s, nil
 }
 
@@ -127,6 +146,23 @@ func (s *Store) announce() {
 	s.changed = make(chan struct{})
 }
 
+// OnChange has f called after each change of this process, before the call that made
+// it returns: what f reads anew is then in force. f must not write to the store.
+func (s *Store) OnChange(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followers = append(s.followers, f)
+}
+
+func (s *Store) tellFollowers() {
+	s.mu.Lock()
+	followers := slices.Clone(s.followers)
+	s.mu.Unlock()
+	for _, f := range followers {
+		f()
+	}
+}
+
 // read runs f on one state of the store.
 func (s *Store) read(ctx context.Context, f func(q *tx) error) error {
 	t, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
@@ -139,6 +175,16 @@ func (s *Store) read(ctx context.Context, f func(q *tx) error) error {
 
 // write runs f alone, in one transaction that is on disk when write returns.
 func (s *Store) write(ctx context.Context, f func(c *tx) error) error {
+	if err := s.commit(ctx, f); err != nil {
+		return err
+	}
+	s.checkpoint(context.WithoutCancel(ctx))
+	s.announce()
+	s.tellFollowers()
+	return nil
+}
+
+func (s *Store) commit(ctx context.Context, f func(c *tx) error) error {
 	t, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -147,11 +193,39 @@ func (s *Store) write(ctx context.Context, f func(c *tx) error) error {
 	if err := f(&tx{ctx: ctx, Tx: t, store: s, author: admin.AuthorOf(ctx), time: s.now()}); err != nil {
 		return err
 	}
-	if err := t.Commit(); err != nil {
-		return err
+	return t.Commit()
+}
+
+// checkpointWait is how long a write waits for readers of the state before it.
+const checkpointWait = 500 * time.Millisecond
+
+// checkpoint brings what is in the file's write-ahead log into the file itself and
+// empties the log: who loses the log, or copies the file alone, then loses nothing.
+// Where readers are in the way for long, the change is in the log, on disk, and the
+// next write brings it in.
+func (s *Store) checkpoint(ctx context.Context) {
+	err := func() error {
+		conn, err := s.writer.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, checkpointWait.Milliseconds())); err != nil {
+			return err
+		}
+		defer func() { _, _ = conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyWait.Milliseconds())) }()
+		var busy, frames, done int
+		if err := conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &done); err != nil {
+			return err
+		}
+		if busy != 0 && done < frames {
+			return errors.New("a reader is in the way")
+		}
+		return nil
+	}()
+	if err != nil {
+		s.log.Warn("a change of the policy store is on disk in the log beside its file only, until the next change", "error", err.Error())
 	}
-	s.announce()
-	return nil
 }
 
 // tx is a transaction: of a reader, or of a writer with what its history says.

@@ -328,3 +328,53 @@ func TestChanged(t *testing.T) {
 		t.Error("the next change was announced before it was made")
 	}
 }
+
+// Who follows the store has read a change when the call that made it returns; what
+// was refused is not told.
+func TestFollowers(t *testing.T) {
+	s := seeded(t)
+	seen := 0
+	s.OnChange(func() { seen = len(get(s.Policies(context.Background(), "hive"))(t)) })
+	before := len(get(s.Policies(t.Context(), "hive"))(t))
+	_, err := s.CreatePolicy(as("admin"), access("t", "fly"))
+	refused(t, err, admin.Invalid, 3022)
+	if seen != 0 {
+		t.Error("a refused change was told")
+	}
+	p := get(s.CreatePolicy(as("admin"), access("t", "select")))(t)
+	if seen != before+1 {
+		t.Errorf("%d policies were seen, not %d", seen, before+1)
+	}
+	if err := s.DeletePolicy(as("admin"), p.ID); err != nil || seen != before {
+		t.Errorf("%d policies were seen, not %d: %v", seen, before, err)
+	}
+}
+
+// A file keeps its identity, and no other file has it.
+func TestIdentity(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policies.db")
+	s := open(t, path, Options{})
+	id := s.ID()
+	must(t)(s.CreateGroup(as("admin"), &model.Group{Name: "g"}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	if err := os.WriteFile(copied, get(os.ReadFile(path))(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, copy := open(t, path, Options{}).ID(), open(t, copied, Options{}).ID(); id == "" || again != id || copy != id {
+		t.Errorf("the identity %q became %q, in a copy %q", id, again, copy)
+	}
+	if other := fresh(t).ID(); other == id {
+		t.Error("two files have one identity")
+	}
+	// A file of before there were identities gets one.
+	s = open(t, path, Options{})
+	if err := s.write(t.Context(), func(c *tx) error { return c.exec(`DELETE FROM counters WHERE name = 'identity'`) }); err != nil {
+		t.Fatal(err)
+	}
+	if given := open(t, path, Options{}).ID(); given == "" || given == id || given != open(t, path, Options{}).ID() {
+		t.Errorf("the file got the identity %q", given)
+	}
+}

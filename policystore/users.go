@@ -262,11 +262,16 @@ func hashOf(password string) (string, error) {
 	if password == "" {
 		return "", nil
 	}
-	has := func(f func(rune) bool) bool { return strings.ContainsFunc(password, f) }
-	if len(password) < 8 || !has(unicode.IsUpper) || !has(unicode.IsLower) || !has(unicode.IsDigit) {
+	if weak(password) {
 		return "", refuse(admin.Invalid, "", "serverMsg.xuserMgrValidatePassword")
 	}
 	return identity.HashPassword(password)
+}
+
+// weak is what Ranger refuses as a password.
+func weak(password string) bool {
+	has := func(f func(rune) bool) bool { return strings.ContainsFunc(password, f) }
+	return len(password) < 8 || !has(unicode.IsUpper) || !has(unicode.IsLower) || !has(unicode.IsDigit)
 }
 
 func (t *tx) setHash(user int64, hash string) error {

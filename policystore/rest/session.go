@@ -138,7 +138,7 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) (*policys
 		return nil, errLogin
 	}
 	since := h.sessions.age()
-	account, err := h.login(r.Context(), user, password)
+	account, err := h.login(admin.WithAuthor(r.Context(), admin.Author{From: remote(r)}), user, password)
 	if err != nil {
 		if admin.KindOf(err) == admin.Unauthenticated {
 			h.o.Log.Warn("a login to the policy store was refused", "user", clipped(user), "from", remote(r))
