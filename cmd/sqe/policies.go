@@ -46,7 +46,7 @@ func policiesCommand(ctx context.Context, args []string, stdout io.Writer) error
 	where := &policyPlace{}
 	flags := flag.NewFlagSet("policies", flag.ContinueOnError)
 	where.flags(flags)
-	prune := flags.Bool("prune", false, "import: delete what the folder does not have (no services, and no administrators of the server)")
+	prune := flags.Bool("prune", false, "import: delete what the folder does not have (no services, no administrators of the server, and nobody with whom SQE or another engine logs in)")
 	dry := flags.Bool("dry-run", false, "import: say what would change and change nothing")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), policiesUsage)
@@ -161,6 +161,7 @@ func importPolicies(ctx context.Context, where *policyPlace, dir string, o admin
 	if err != nil {
 		return err
 	}
+	o.Keep = where.logins
 	changes := 0
 	o.Change = func(what string) { changes++; fmt.Fprintln(stdout, what) }
 	o.Note = func(what string) { fmt.Fprintln(stdout, "note: "+what) }
@@ -182,6 +183,7 @@ type policyPlace struct {
 	url, username, passwordFile, caFile string
 	allowHTTP                           bool
 	closers                             []func()
+	logins                              []string // with whom a configured source logs in
 }
 
 func (p *policyPlace) flags(f *flag.FlagSet) {
@@ -289,6 +291,11 @@ func (p *policyPlace) server(ctx context.Context, write bool) (admin.Server, err
 	cfg, source, err := p.configured()
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range []string{source.Username, source.AdminUsername} {
+		if name != "" {
+			p.logins = append(p.logins, name)
+		}
 	}
 	in := &instance{config: cfg}
 	p.closers = append(p.closers, in.Close)

@@ -38,8 +38,9 @@ type RESTConfig struct {
 // Source of the paths and answers: Ranger 2.9, PublicAPIsv2, XUserREST, TagREST
 // and ServiceREST of its security-admin.
 type REST struct {
-	client *transport.Client
-	page   int
+	client   *transport.Client
+	page     int
+	username string
 }
 
 var _ Server = (*REST)(nil)
@@ -55,11 +56,14 @@ func OpenREST(c RESTConfig) (*REST, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &REST{client: client, page: pageSize}, nil
+	return &REST{client: client, page: pageSize, username: c.Username}, nil
 }
 
 // Name implements Server.
 func (r *REST) Name() string { return "the Ranger Admin at " + r.client.Server() }
+
+// Username is who logs in.
+func (r *REST) Username() string { return r.username }
 
 // api and xusers are where the two families of calls live.
 const (

@@ -15,8 +15,11 @@ import (
 // TransferOptions say how a bundle is brought to a server.
 type TransferOptions struct {
 	// Prune deletes what the bundle does not have: policies, zones, roles, users,
-	// groups and tags, but no service, and no user who administers the server.
+	// groups and tags, but no service, no user who administers the server or with
+	// whom it is written, and nobody whom the settings of a service name.
 	Prune bool
+	// Keep are users who are not deleted either.
+	Keep []string
 	// DryRun changes nothing.
 	DryRun bool
 	// Change is told of every change before it is made, Note of what is left as it

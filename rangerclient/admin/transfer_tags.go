@@ -104,8 +104,16 @@ func (t *transfer) prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kept, err := t.kept(ctx)
+	if err != nil {
+		return err
+	}
 	surplus := func(kind, name string, known bool, remove func(context.Context, string) error) error {
 		if known || strings.HasPrefix(name, "{") {
+			return nil
+		}
+		if why, ok := kept[kind+" "+name]; ok {
+			t.note("%s %s %s and stays", kind, name, why)
 			return nil
 		}
 		err := t.do("delete "+kind+" "+name, func() error { return remove(ctx, name) })
@@ -141,4 +149,39 @@ func (t *transfer) prune(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// kept are those whose going would shut somebody out of the server, or SQE itself,
+// and why.
+func (t *transfer) kept(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	services, err := t.server.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range services {
+		for key, value := range s.Configs {
+			kind := ""
+			switch {
+			case strings.HasSuffix(key, ".auth.users"), key == "service.admin.users":
+				kind = "user "
+			case strings.HasSuffix(key, ".auth.groups"), key == "service.admin.groups":
+				kind = "group "
+			case strings.HasSuffix(key, ".auth.roles"):
+				kind = "role "
+			default:
+				continue
+			}
+			for _, name := range strings.Split(value, ",") {
+				out[kind+strings.TrimSpace(name)] = "is in the settings of service " + s.Name
+			}
+		}
+	}
+	for _, name := range t.options.Keep {
+		out["user "+name] = "is the one with whom SQE reads it"
+	}
+	if s, ok := t.server.(interface{ Username() string }); ok {
+		out["user "+s.Username()] = "is the one with whom this is done"
+	}
+	return out, nil
 }

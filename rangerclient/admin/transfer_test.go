@@ -219,6 +219,63 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// loginFake is a server that is written with a user of its own.
+type loginFake struct{ *fake }
+
+func (loginFake) Username() string { return "sqe_admin" }
+
+// Pruning shuts out neither SQE nor whom the settings of services let in.
+func TestPruneKeepsLogins(t *testing.T) {
+	dir := t.TempDir()
+	if err := full(t).WriteFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	f := newFake()
+	apply(t, f, dir, TransferOptions{})
+	f.services[0].Configs = model.Strings{
+		"policy.download.auth.users": "engine, other", "service.admin.users": "steward", "service.admin.groups": "stewards",
+		"policy.grantrevoke.auth.users": "granter", "policy.download.auth.groups": "engines", "username": "plain",
+	}
+	kept := []string{"sqe_admin", "sqe_reader", "engine", "other", "steward", "granter"}
+	for _, name := range append([]string{"extra", "plain"}, kept...) {
+		f.users = append(f.users, &model.User{Name: name})
+	}
+	for _, name := range []string{"stewards", "engines", "extra"} {
+		f.groups = append(f.groups, &model.Group{Name: name})
+	}
+	b, err := ReadFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	if err := b.Apply(context.Background(), NewWriter(loginFake{f}), TransferOptions{
+		Prune: true, Keep: []string{"sqe_reader"}, Note: func(n string) { notes = append(notes, n) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range kept {
+		if _, err := f.User(t.Context(), name); err != nil {
+			t.Errorf("user %s is gone", name)
+		}
+		if !slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "user "+name+" ") }) {
+			t.Errorf("nobody is told of user %s: %q", name, notes)
+		}
+	}
+	for _, name := range []string{"stewards", "engines"} {
+		if _, err := f.Group(t.Context(), name); err != nil {
+			t.Errorf("group %s is gone", name)
+		}
+	}
+	for _, name := range []string{"extra", "plain"} {
+		if _, err := f.User(t.Context(), name); err == nil {
+			t.Errorf("user %s is still there", name)
+		}
+	}
+	if _, err := f.Group(t.Context(), "extra"); err == nil {
+		t.Error("group extra is still there")
+	}
+}
+
 // TestFolderIsASource: a folder source reads what was exported, and decides by it.
 func TestFolderIsASource(t *testing.T) {
 	dir := t.TempDir()
