@@ -189,8 +189,14 @@ func (s *TagSet) add(columns []iceberg.NestedField, tags []TaggedPath) error {
 				return err
 			}
 		}
-		if err := s.Set(id, t.Tags...); err != nil {
-			return err
+		for _, tag := range t.Tags {
+			had := s.at(id, tag.Name)
+			own := had != nil && !had.Inherited
+			if err := s.Set(id, tag); err != nil {
+				return err
+			}
+			// One that only takes must not begin to give by being copied.
+			s.at(id, tag.Name).Inherited = tag.Inherited && !own
 		}
 	}
 	return nil

@@ -321,3 +321,34 @@ func TestAlterTags(t *testing.T) {
 	_, err = c.AlterTable(ctx, n, []Change{RenameColumn{dotted("key"), "id"}})
 	wants(t, "broken tags", err, fault.PolicyBroken, "")
 }
+
+// TestTagsOfDefinition: tags are put on what lies in a column, and follow it.
+func TestTagsOfDefinition(t *testing.T) {
+	c, _ := lake(t)
+	d := nested
+	d.Tags = []TaggedPath{
+		{Path: dotted("s.y"), Tags: []plan.Tag{{Name: "A"}}}, {Path: dotted("l.element.z"), Tags: []plan.Tag{{Name: "B"}}}, {Path: dotted("m.value"), Tags: []plan.Tag{{Name: "C", Inherited: true}}},
+	}
+	got := made(t, c, "t", d)
+	for id, want := range map[int]string{8: "A", 10: "B", 12: "C"} {
+		if len(got.Tags[id]) != 1 || got.Tags[id][0].Name != want || got.Tags[id][0].Inherited != (want == "C") {
+			t.Errorf("%d: %+v", id, got.Tags[id])
+		}
+	}
+	got, err := c.AlterTable(ctx, name("ns", "t"), []Change{RenameColumn{dotted("s.y"), "why"}, RenameColumn{dotted("s"), "ess"}})
+	must(t, err)
+	if text := got.Properties[ColumnTagsProperty]; !strings.Contains(text, `"ess.why":["A"]`) || strings.Contains(text, `"s.y"`) || len(got.Tags[8]) != 1 {
+		t.Errorf("%s %v", text, got.Tags[8])
+	}
+	like, err := DefinitionOf(got)
+	must(t, err)
+	if copied := made(t, c, "like", like); len(copied.Tags) != 3 || !copied.Tags[12][0].Inherited || copied.Tags[8][0].Inherited {
+		t.Errorf("%v", copied.Tags)
+	}
+	for what, tags := range map[string]TaggedPath{"no column": {Path: dotted("none"), Tags: []plan.Tag{{Name: "A"}}}, "no name": {Path: dotted("id"), Tags: []plan.Tag{{}}}} {
+		d.Tags = []TaggedPath{tags}
+		if _, _, err := c.CreateTable(ctx, name("ns", "u"), d, CreateOptions{}); !fault.Is(err, fault.NoColumn) && !fault.Is(err, fault.BadStatement) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -107,7 +107,7 @@ type TableDefinition struct {
 	// FormatVersion is 2 or 3; 0 is 2, or what the property format-version says.
 	FormatVersion int
 	// Tags are put on the columns of the new table; in addition to those that a
-	// replaced table had.
+	// replaced table had. One that is Inherited stays so: it takes and does not give.
 	Tags []TaggedPath
 }
 

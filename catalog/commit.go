@@ -339,7 +339,7 @@ func flush(out any) error {
 func (c *SQL) remove(ctx context.Context, location string) {
 	storage, err := icebergio.LoadFS(context.WithoutCancel(ctx), c.props, location)
 	if err == nil && storage.Remove(location) == nil {
-		if _, file, ok := place(location); ok {
+		if store, file, ok := place(location); ok && store == "file" {
 			removeEmpty(path.Dir(path.Dir(file)), file)
 		}
 	}

@@ -380,3 +380,48 @@ func TestKilled(t *testing.T) {
 		want++
 	}
 }
+
+// TestMetadataFiles: packed ones are read by others, and old ones go when the table
+// asks for it.
+func TestMetadataFiles(t *testing.T) {
+	dir := t.TempDir()
+	c, other := open(t, dir), open(t, dir)
+	must(t, c.CreateNamespace(ctx, []string{"ns"}, nil, false))
+	d := humans
+	d.Properties = map[string]string{
+		"write.metadata.compression-codec": "gzip", "write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "2",
+	}
+	made(t, c, "t", d)
+	for i := range 5 {
+		_, err := c.AlterTable(ctx, name("ns", "t"), []Change{CommentTable{fmt.Sprint(i)}})
+		must(t, err)
+	}
+	got, err := other.Table(ctx, name("ns", "t"), plan.AsOf{}, "")
+	must(t, err)
+	if got.Properties["comment"] != "4" || !strings.HasSuffix(got.Version, ".gz.metadata.json") || versionOf(got.Version) != 5 {
+		t.Errorf("%s %v", got.Version, got.Properties)
+	}
+	if _, err := other.Iceberg().LoadTable(ctx, table.Identifier{"ns", "t"}); err != nil {
+		t.Error(err)
+	}
+	all := files(t, dir)
+	if len(all) != 3 {
+		t.Errorf("%d metadata files: %v", len(all), all)
+	}
+	// A codec that is not known to every engine is left out.
+	_, err = c.AlterTable(ctx, name("ns", "t"), []Change{SetProperties{map[string]string{"write.metadata.compression-codec": "zstd"}}})
+	must(t, err)
+	if got := loaded(t, c, "t"); strings.Contains(got.Version, ".gz.") || strings.Contains(got.Version, "zstd") {
+		t.Error(got.Version)
+	}
+}
+
+func TestChanging(t *testing.T) {
+	if _, err := Changing(named{name: "fixed"}); !fault.Is(err, fault.Unsupported) {
+		t.Error(err)
+	}
+	c, _ := lake(t)
+	if got, err := Changing(c); err != nil || got != Changer(c) {
+		t.Error(err)
+	}
+}

@@ -40,7 +40,7 @@ func (c *SQL) CreateNamespace(ctx context.Context, namespace []string, props map
 	if err := checkName(namespace...); err != nil {
 		return err
 	}
-	if err := c.checkProperties(props); err != nil {
+	if err := c.checkNamespaceProperties(props, nil); err != nil {
 		return err
 	}
 	return c.inTransaction(ctx, func(tx *sql.Tx) error {
@@ -53,7 +53,7 @@ func (c *SQL) CreateNamespace(ctx context.Context, namespace []string, props map
 			return fault.New(fault.Exists, "Database '%s' exists", JoinDatabase(namespace...))
 		}
 		// A namespace without a property would not be there.
-		all := map[string]string{"exists": "true"}
+		all := map[string]string{namespaceMark: "true"}
 		for k, v := range props {
 			all[k] = v
 		}
@@ -65,6 +65,28 @@ func (c *SQL) CreateNamespace(ctx context.Context, namespace []string, props map
 		}
 		return nil
 	})
+}
+
+// namespaceMark is a property that every namespace has, so that it is there without
+// another one. Source: the SQL catalog of iceberg-go and PyIceberg.
+const namespaceMark = "exists"
+
+func (c *SQL) checkNamespaceProperties(set map[string]string, remove []string) error {
+	if err := c.checkProperties(set); err != nil {
+		return err
+	}
+	for _, k := range remove {
+		if err := c.checkProperty(k); err != nil {
+			return err
+		}
+		if _, ok := set[k]; ok {
+			return fault.New(fault.BadStatement, "The property '%s' is both set and removed", k)
+		}
+	}
+	if _, ok := set[namespaceMark]; ok || slices.Contains(remove, namespaceMark) {
+		return fault.New(fault.BadStatement, "The property '%s' belongs to the catalog", namespaceMark)
+	}
+	return nil
 }
 
 // DropNamespace implements Changer.
@@ -124,21 +146,8 @@ func (c *SQL) NamespaceProperties(ctx context.Context, namespace []string) (map[
 
 // UpdateNamespace implements Changer.
 func (c *SQL) UpdateNamespace(ctx context.Context, namespace []string, set map[string]string, remove []string) error {
-	if err := c.checkProperties(set); err != nil {
+	if err := c.checkNamespaceProperties(set, remove); err != nil {
 		return err
-	}
-	for _, k := range remove {
-		if err := c.checkProperty(k); err != nil {
-			return err
-		}
-	}
-	for k := range set {
-		if slices.Contains(remove, k) {
-			return fault.New(fault.BadStatement, "The property '%s' is both set and removed", k)
-		}
-	}
-	if slices.Contains(remove, "exists") {
-		return fault.New(fault.BadStatement, "The property 'exists' belongs to the catalog")
 	}
 	return c.inTransaction(ctx, func(tx *sql.Tx) error {
 		if is, err := c.namespaceIn(ctx, tx, namespace); err != nil {
@@ -160,7 +169,7 @@ func (c *SQL) UpdateNamespace(ctx context.Context, namespace []string, set map[s
 			return c.failed(ctx, err)
 		}
 		if held == 0 {
-			all["exists"] = "true"
+			all[namespaceMark] = "true"
 		}
 		for k, v := range set {
 			all[k] = v

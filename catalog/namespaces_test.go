@@ -35,6 +35,8 @@ func TestNamespaces(t *testing.T) {
 	must(t, c.DropNamespace(ctx, []string{"none"}, true))
 	wants(t, "both", c.UpdateNamespace(ctx, []string{"ns"}, map[string]string{"k": "v"}, []string{"k"}), fault.BadStatement, "both")
 	wants(t, "tags", c.CreateNamespace(ctx, []string{"x"}, map[string]string{TagsProperty: "{}"}, false), fault.BadStatement, "SET TAGS")
+	wants(t, "the mark", c.UpdateNamespace(ctx, []string{"ns"}, map[string]string{"exists": "x"}, nil), fault.BadStatement, "catalog")
+	wants(t, "the mark", c.UpdateNamespace(ctx, []string{"ns"}, nil, []string{"exists"}), fault.BadStatement, "catalog")
 	for _, place := range []string{"/etc", "file:///tmp", "s3://bucket/x", dir, filepath.Join(dir, "ware house%41", "..", "x"), "relative", "file:///" + dir + "/ware house%41/../y"} {
 		wants(t, place, c.UpdateNamespace(ctx, []string{"ns"}, map[string]string{"location": place}, nil), fault.BadStatement, "warehouse")
 	}
