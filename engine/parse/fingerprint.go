@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -13,13 +14,16 @@ const unreadable = "(unreadable statement)"
 
 // Fingerprint is the statement for logs, the audit log and the process list: every
 // literal is ?, lists of literals are one ?, equal lists in brackets (the rows of
-// VALUES) are one, comments are dropped and blanks are single. It depends on tokens only, so that text which does not parse lets no
-// literal through either; text without tokens gives a constant. The text of a
-// policy (USING) is one ?.
+// VALUES) are one, comments are dropped and blanks are single. It depends on tokens
+// only, so that text which does not parse lets no literal through either; text
+// without tokens gives a constant. The text of a policy (USING) is one ?. Names in
+// quotes of a first statement about policies or tags are names, when it parses;
+// comments, values, times and patterns are not.
 func Fingerprint(text string) string {
 	if len(text) > MaxBytes {
 		return unreadable
 	}
+	names := quotedNames(text)
 	l := &lexer{text: text}
 	var b []byte
 	var open []int // where in b the open brackets are
@@ -49,6 +53,8 @@ func Fingerprint(text string) string {
 		switch {
 		case l.braces && tok.kind == punct && s == "(" && strings.EqualFold(prev, "using"):
 			hidden = 1
+		case names[tok.start]:
+			s = quoteName(unquoteString(s))
 		case tok.kind == str, tok.kind == number, tok.kind == param:
 			s = "?"
 		case tok.kind == word && digit(s[0]):
@@ -109,6 +115,37 @@ func repeatsRow(b []byte, from int) bool {
 	before := b[:from-2-len(list)]
 	const values = "values "
 	return bytes.HasSuffix(before, []byte(", ")) || len(before) >= len(values) && bytes.EqualFold(before[len(before)-len(values):], []byte(values))
+}
+
+// quotedNames are the starts of the strings that are names in the first statement,
+// if it is one about policies or tags.
+func quotedNames(text string) (names map[int]bool) {
+	l := &lexer{text: text}
+	head, ok, lexErr := l.next()
+	begins := []string{"create", "alter", "drop", "show", "call"}
+	if lexErr != nil || !ok || !slices.Contains(begins, strings.ToLower(text[head.start:head.end])) || !strings.ContainsAny(text, `'"`) {
+		return nil
+	}
+	tokens, _, err := cut(text)
+	if err != nil {
+		return nil
+	}
+	defer func() {
+		if recover() != nil { // as in Parse
+			names = nil
+		}
+	}()
+	p := &parser{text: text, tokens: tokens}
+	stmt, _, err := p.own()
+	if err != nil {
+		return nil
+	}
+	switch stmt.(type) {
+	case *CreatePolicy, *AlterPolicy, *DropPolicy, *ShowPolicies, *ShowCreatePolicy, *ShowMaskingPolicies, *ShowEffectivePolicy,
+		*AlterTags, *AlterMaskingPolicy, *ShowTags, *ReprojectTags:
+		return p.named
+	}
+	return nil
 }
 
 // gap reports whether a blank stands between two tokens of a fingerprint.

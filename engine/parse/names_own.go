@@ -36,12 +36,21 @@ func (p *parser) name(what string) (string, error) {
 	name := unquoteName(p.str(p.pos))
 	if p.tokens[p.pos].kind == str {
 		name = unquoteString(p.str(p.pos))
+		p.noteName(p.pos)
 	}
 	if name == "" || strings.ContainsRune(name, 0) {
 		return "", syntaxAt(p.text, p.tokens[p.pos].start, "expected %s, the name is empty or holds a NUL byte", what)
 	}
 	p.pos++
 	return name, nil
+}
+
+// noteName notes that a string is a name, for Fingerprint.
+func (p *parser) noteName(i int) {
+	if p.named == nil {
+		p.named = map[int]bool{}
+	}
+	p.named[p.tokens[i].start] = true
 }
 
 // looseName reads the name of a principal, a policy or a tag. A bare one may hold

@@ -101,6 +101,8 @@ type parser struct {
 	tables int
 	// counted is how many placeholders stand before the token at countedAt.
 	countedAt, counted int
+	// named are the starts of strings that were read as names.
+	named map[int]bool
 }
 
 func (p *parser) str(i int) string { return p.text[p.tokens[i].start:p.tokens[i].end] }

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -231,16 +232,55 @@ func TestPolicyPrefixes(t *testing.T) {
 
 func TestPolicyFingerprints(t *testing.T) {
 	for text, want := range map[string]string{
-		"CREATE POLICY p ON TABLE t ROW FILTER TO USER 'jan' USING (a = 'x' OR f(${{USER.x}})), ROW FILTER TO ROLE r USING (b) COMMENT 'secret'": "CREATE POLICY p ON TABLE t ROW FILTER TO USER ? USING (?), ROW FILTER TO ROLE r USING (?) COMMENT ?",
+		"CREATE POLICY p ON TABLE t ROW FILTER TO USER 'jan' USING (a = 'x' OR f(${{USER.x}})), ROW FILTER TO ROLE r USING (b) COMMENT 'secret'": "CREATE POLICY p ON TABLE t ROW FILTER TO USER `jan` USING (?), ROW FILTER TO ROLE r USING (?) COMMENT ?",
 		"CREATE POLICY p ON TAG t COLUMN MASK CUSTOM TO r USING (a = (b":                                                                         "CREATE POLICY p ON TAG t COLUMN MASK CUSTOM TO r USING (?",
 		"ALTER POLICY p ADD ROW FILTER TO r USING (a = b), DISABLE":                                                                              "ALTER POLICY p ADD ROW FILTER TO r USING (?), DISABLE",
 		"SELECT 1, 2 FROM t t; CREATE POLICY p ON TAG t ROW FILTER TO r USING (a = b); SELECT * FROM t JOIN s USING (a)":                         "SELECT ? FROM t t; CREATE POLICY p ON TAG t ROW FILTER TO r USING (?); SELECT * FROM t JOIN s USING (a)",
 		"SELECT * FROM t JOIN s USING (a)":              "SELECT * FROM t JOIN s USING (a)",
-		"ALTER TABLE t SET TAGS (a = ('T1','T2'))":      "ALTER TABLE t SET TAGS (a = (?))",
+		"ALTER TABLE t SET TAGS (a = ('T1','T2'))":      "ALTER TABLE t SET TAGS (a = (`T1`, `T2`))",
 		"ALTER TABLE t MODIFY COLUMN c SET TAG x = 'v'": "ALTER TABLE t MODIFY COLUMN c SET TAG x = ?",
+		"DROP POLICY IF EXISTS 'my `policy'":            "DROP POLICY IF EXISTS `my ``policy`",
+		`ALTER POLICY 'it''s' RENAME TO "b\"c"`:         "ALTER POLICY `it's` RENAME TO `b\"c`",
+		// What does not parse, and what is no statement of this kind, shows no string.
+		"DROP POLICY 'a' 'b'":                                  "DROP POLICY ? ?",
+		"ALTER TABLE t SET TAGS (a = ('T1')":                   "ALTER TABLE t SET TAGS (a = (?)",
+		"DROP TABLE t; DROP POLICY 'a'":                        "DROP TABLE t; DROP POLICY ?",
+		"ALTER TABLE t MODIFY COLUMN c VARCHAR(3) COMMENT 'x'": "ALTER TABLE t MODIFY COLUMN c VARCHAR (?) COMMENT ?",
 	} {
 		if got := Fingerprint(text); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// TestFingerprintNames: of statements about policies and tags every name is shown,
+// however it is quoted, and no comment, text, time, value or pattern.
+func TestFingerprintNames(t *testing.T) {
+	for _, text := range []string{
+		"CREATE POLICY 'n4me 1' ON TABLE 'n4me 2'.\"n4me 3\" COLUMN MASK CUSTOM TO USER 'n4me 4', ROLE \"n4me 5\" ON COLUMN 'n4me 6' USING (concat('s3cr3t', {col})) COMMENT 's3cr3t' VALID FROM '2026-01-02' UNTIL '2027-01-02'",
+		"CREATE OR REPLACE POLICY 'n4me 1' ON TAG 'n4me 2' ROW FILTER TO GROUP 'n4me 3' USING (a = 's3cr3t' OR \"s3cr3t\" = ${{USER.s3cr3t}})",
+		"ALTER POLICY 'n4me 1' ADD FIRST COLUMN MASK CUSTOM TO USER 'n4me 2' USING ('s3cr3t'), REMOVE ROLE 'n4me 3', RENAME TO 'n4me 4', SET COMMENT 's3cr3t', SET VALID UNTIL '2027-01-02'",
+		"DROP POLICY 'n4me 1'", "SHOW CREATE POLICY \"n4me 1\"", "SHOW MASKING POLICY 'n4me 1'", "SHOW POLICIES ON TAG 'n4me 1' FOR USER 'n4me 2' LIKE 's3cr3t'",
+		"SHOW POLICIES ON TABLE 'n4me 1'.t LIKE 's3cr3t%'", "SHOW EFFECTIVE POLICY FOR USER 'n4me 1' ON TABLE 'n4me 2'", "SHOW TAGS ON 'n4me 1'",
+		"ALTER TABLE 'n4me 1' SET TAGS ('n4me 2' = ('n4me 3', \"n4me 4\"))", "ALTER TABLE t UNSET TAGS ('n4me 1')",
+		"ALTER TABLE t ALTER COLUMN 'n4me 1' SET TAG 'n4me 2' = 's3cr3t', x = 's3cr3t'", "ALTER TABLE t UNSET TAG 'n4me 1'",
+		"ALTER TABLE t MODIFY COLUMN c SET MASKING POLICY 'n4me 1'", "CALL system.reproject_column_tags(table => 'n4me 1')",
+	} {
+		if _, _, err := Parse(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		got := Fingerprint(text)
+		for n := 1; strings.Contains(text, "n4me "+strconv.Itoa(n)); n++ {
+			if !strings.Contains(got, "`n4me "+strconv.Itoa(n)+"`") {
+				t.Errorf("%s\nlacks name %d: %s", text, n, got)
+			}
+		}
+		if strings.Contains(got, "s3cr3t") || strings.Contains(got, "202") || strings.ContainsAny(got, `'"`) {
+			t.Errorf("%s\nshows what is no name: %s", text, got)
+		}
+		// What does not parse shows neither.
+		if got := Fingerprint(text + " 'n4me' ("); strings.Contains(got, "n4me") || strings.Contains(got, "s3cr3t") {
+			t.Errorf("%s 'n4me' (\nshows %s", text, got)
 		}
 	}
 }

@@ -248,6 +248,7 @@ func (p *parser) call() (Statement, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.noteName(at)
 	levels := SplitDatabase(name)
 	for _, l := range levels {
 		if l == "" {

@@ -246,6 +246,9 @@ func TestWriteSecrets(t *testing.T) {
 			}
 		}
 		for _, secret := range []string{literal.ReplaceAllString(text, "'s3cr3t'"), digits.ReplaceAllString(text, "987654321")} {
+			if quotedNames(secret) != nil {
+				continue // of a statement about tags, whose names are shown (TestFingerprintNames)
+			}
 			if got := Fingerprint(secret); strings.Contains(got, "s3cr3t") || strings.Contains(got, "987654321") {
 				t.Errorf("the fingerprint of %s is %s", secret, got)
 			}
