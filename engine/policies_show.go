@@ -82,7 +82,22 @@ func (st *statement) showPolicies(ctx context.Context, x *parse.ShowPolicies) (*
 			!s.Disabled, priority, validText(s.Definition), strings.Join(problems[i], "; "), s.ID, s.Version, by, changed,
 			s.source, s.Zone, strings.Join(s.Labels, ", "), strings.Join(s.Beyond, ", "))
 	}
-	return out.result(), nil
+	st.session.vars.SetWarnings(st.unlisted())
+	res := out.result()
+	res.Warnings = st.session.vars.WarningCount()
+	return res, nil
+}
+
+// unlisted says which sources have policies that SHOW POLICIES cannot list.
+func (st *statement) unlisted() []string {
+	var notes []string
+	for _, s := range st.engine.sources {
+		name := s.Name()
+		if !slices.ContainsFunc(st.engine.administrators, func(a policy.Administrator) bool { return a.Source() == name }) {
+			notes = append(notes, "policies of the source '"+name+"' are not listed: it cannot be read in SQL. They act all the same")
+		}
+	}
+	return notes
 }
 
 // objectOf is what a policy is on.

@@ -458,3 +458,18 @@ func TestStalePolicies(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestShowPoliciesNamesOtherSources: what the list cannot show is told, and nothing
+// where it shows all.
+func TestShowPoliciesNamesOtherSources(t *testing.T) {
+	for _, c := range []struct{ administers, want string }{{"test", ""}, {"other", "policies of the source 'test' are not listed"}} {
+		f := openWith(t, func(o *engine.Options) { o.Administrators = []policy.Administrator{&store{name: c.administers}} })
+		admin := f.as(t, identity.Principal{Name: "admin", Admin: true})
+		if _, err := query(admin, "SHOW POLICIES"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := query(admin, "SHOW WARNINGS"); err != nil || !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("an administrator of %s is warned %q, %v", c.administers, got, err)
+		}
+	}
+}
