@@ -206,6 +206,11 @@ func (b *Binder) build(ctx *sql.Context, st *parse.SQL, args []plan.Literal) (sq
 	if err != nil {
 		return nil, nil, err
 	}
+	return b.buildAST(ctx, ast, st.Text, args)
+}
+
+// buildAST binds a tree that prepareAST made of the text.
+func (b *Binder) buildAST(ctx *sql.Context, ast sqlparser.Statement, text string, args []plan.Literal) (sql.Node, *sql.QueryFlags, error) {
 	builder := planbuilder.New(ctx, b.analyzer.Catalog, nil, viewParser{})
 	if len(args) > 0 {
 		bindings := make(map[string]sql.Expression, len(args))
@@ -218,7 +223,7 @@ func (b *Binder) build(ctx *sql.Context, st *parse.SQL, args []plan.Literal) (sq
 		}
 		builder.SetBindingsWithExpr(bindings)
 	}
-	return builder.BindOnly(ast, st.Text, nil)
+	return builder.BindOnly(ast, text, nil)
 }
 
 // bindAST binds a tree that has no text and no parameters.

@@ -110,6 +110,9 @@ type database string
 func (d database) Name() string { return string(d) }
 
 func (d database) named(ctx *sql.Context, name string, at plan.AsOf) (sql.Table, bool, error) {
+	if st := stateOf(ctx); name == targetTable && st.target != nil {
+		return st.targetStub(), true, nil
+	}
 	r, err := stateOf(ctx).relation(ctx, string(d), name, at)
 	if err != nil {
 		return nil, false, err
@@ -163,6 +166,9 @@ func (d database) GetTableNamesAsOf(ctx *sql.Context, _ any) ([]string, error) {
 // GetViewDefinition implements sql.ViewDatabase. go-mysql-server asks it before
 // it asks for a table of that name.
 func (d database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefinition, bool, error) {
+	if name == targetTable && stateOf(ctx).target != nil {
+		return sql.ViewDefinition{}, false, nil
+	}
 	r, err := stateOf(ctx).relation(ctx, string(d), name, plan.AsOf{})
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {

@@ -34,6 +34,8 @@ type statement struct {
 	produced int64
 	// withheld lists, by name, the withheld columns of the tables that were named.
 	withheld map[string]string // lower-case column -> table
+	// target is what the statement changes, when its rows are read for that.
+	target *Relation
 }
 
 type relationKey struct {
