@@ -60,8 +60,13 @@ func TestLinesOfExemptions(t *testing.T) {
 	}
 	r := &Record{Tables: []TableRecord{{Table: "t", Used: []int{1, 2}, Exempt: exempts}, {Table: "t", Metadata: "files", Used: []int{4}, Exempt: exempts}}}
 	want := []Line{
-		{"t", "", exempt, "rows", ""}, {"t", "a", exempt, "on a", ""}, {"t", "b.c", exempt, "on b.c", ""},
-		{"t$files", "", exempt, "rows", ""}, {"t$files", "a", exempt, "on a", ""}, {"t$files", "b.c", exempt, "on b.c", ""}, {"t$files", "d", exempt, "on d", ""},
+		{"t", "", exempt, "rows", ""},
+		{"t", "a", exempt, "on a", ""},
+		{"t", "b.c", exempt, "on b.c", ""},
+		{"t$files", "", exempt, "rows", ""},
+		{"t$files", "a", exempt, "on a", ""},
+		{"t$files", "b.c", exempt, "on b.c", ""},
+		{"t$files", "d", exempt, "on d", ""},
 	}
 	if got := r.Lines(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
