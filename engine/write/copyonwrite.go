@@ -3,13 +3,16 @@ package write
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
+	"golang.org/x/sync/errgroup"
 
 	"sqe/catalog"
 	"sqe/plan"
@@ -17,12 +20,7 @@ import (
 
 func (c *change) copyOnWrite(schema *iceberg.Schema) error {
 	var tasks []table.FileScanTask
-	var w *writer
-	defer func() {
-		if w != nil {
-			w.stop()
-		}
-	}()
+	var rest []*ended // files of which rows are left
 	for _, e := range c.ordered() {
 		tasks = append(tasks, e.task)
 		gone := e.positions.Cardinality()
@@ -33,26 +31,15 @@ func (c *change) copyOnWrite(schema *iceberg.Schema) error {
 			}
 			gone += before.Cardinality()
 		}
-		if gone >= e.task.File.Count() {
-			continue // no row is left
-		}
-		if w == nil {
-			var err error
-			if w, err = c.newWriter(schema, 1); err != nil { // one worker keeps the order
-				return err
-			}
-		}
-		if err := c.copyRows(w, e.task, e.positions); err != nil {
-			return err
+		if gone < e.task.File.Count() {
+			rest = append(rest, e)
 		}
 	}
-	added := c.new
-	if w != nil {
-		if err := w.finish(nil); err != nil {
-			return err
-		}
-		added = append(added[:len(added):len(added)], w.files...)
+	copied, err := c.copyFiles(schema, rest)
+	if err != nil {
+		return err
 	}
+	added := append(c.new[:len(c.new):len(c.new)], copied...)
 	c.result.RemovedFiles = len(tasks)
 	return c.commit(func(ctx context.Context, tx *table.Transaction, t *plan.Table) error {
 		if err := c.unchanged(ctx, t, tasks); err != nil {
@@ -60,6 +47,54 @@ func (c *change) copyOnWrite(schema *iceberg.Schema) error {
 		}
 		return c.stageReplace(ctx, tx, t, tasks, added)
 	})
+}
+
+// copyFiles writes the rows of files that stay. Each worker has a writer of its own,
+// which keeps the rows in their order, and its share of the memory.
+func (c *change) copyFiles(schema *iceberg.Schema, files []*ended) ([]*dataFile, error) {
+	workers := min(c.o.Workers, len(files))
+	if workers == 0 {
+		return nil, nil
+	}
+	share := *c.job
+	share.o.MemoryBytes = max(1, c.o.MemoryBytes/int64(workers))
+	share.o.OpenFiles = max(1, c.o.OpenFiles/workers)
+	group, ctx := errgroup.WithContext(c.ctx)
+	share.ctx = ctx
+	done := make([]*writer, workers)
+	for i := range workers {
+		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					err = fmt.Errorf("panic while a data file was rewritten: %T\n%s", p, debug.Stack())
+				}
+			}()
+			w, err := share.newWriter(schema, 1)
+			if err != nil {
+				return err
+			}
+			defer w.stop()
+			done[i] = w
+			for k := i * len(files) / workers; k < (i+1)*len(files)/workers; k++ {
+				if err := share.copyRows(w, files[k].task, files[k].positions); err != nil {
+					return err
+				}
+			}
+			return w.close()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		if c.ctx.Err() != nil {
+			return nil, c.ctx.Err()
+		}
+		return nil, err
+	}
+	var out []*dataFile
+	for _, w := range done {
+		c.count(w.files)
+		out = append(out, w.files...)
+	}
+	return out, nil
 }
 
 // copyRows writes the live rows of a file but those at the given positions, in their

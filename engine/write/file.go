@@ -75,6 +75,8 @@ func newLayout(schema *arrow.Schema, ice *iceberg.Schema, order table.SortOrder,
 		parquet.WithDataPageSize(int64(props.GetInt(table.ParquetPageSizeBytesKey, table.ParquetPageSizeBytesDefault))),
 		parquet.WithMaxRowGroupLength(1 << 40),
 		parquet.WithStats(true),
+		// Source: Iceberg specification, appendix A, "Parquet".
+		parquet.WithStoreDecimalAsInteger(true),
 		parquet.WithAllocator(memory.DefaultAllocator),
 		parquet.WithCreatedBy("SQE"),
 	}
@@ -82,6 +84,16 @@ func newLayout(schema *arrow.Schema, ice *iceberg.Schema, order table.SortOrder,
 		if n, err := strconv.Atoi(s); err == nil {
 			options = append(options, parquet.WithCompressionLevel(n))
 		}
+	}
+	// A dictionary that saves nothing costs most of the time: it is given up after the
+	// first page, as Java's writer does. (arrow-go does so by itself only without
+	// compression.)
+	leaves, err := pqarrow.ToParquet(schema, parquet.NewWriterProperties(options...), pqarrow.NewArrowWriterProperties())
+	if err != nil {
+		return nil, err
+	}
+	for i := range leaves.NumColumns() {
+		options = append(options, parquet.WithDictionaryCostFallbackFor(leaves.Column(i).Path(), true))
 	}
 	return &layout{
 		schema: schema, iceberg: ice, modes: modes(ice, order, props),
@@ -111,7 +123,7 @@ func codecOf(props iceberg.Properties) (compress.Compression, error) {
 	}
 }
 
-// openFile is a data file that is being written.
+// openFile is a data file that is being written; without out it is not there yet.
 type openFile struct {
 	layout  *layout
 	part    *partition
@@ -126,8 +138,9 @@ type openFile struct {
 	groupRows int64
 	held      arrow.RecordBatch
 	used      int64 // when it was used last
-	// pending are rows to be sorted when the file is closed.
+	// pending are rows that are not encoded yet, of which waiting is the size.
 	pending []arrow.RecordBatch
+	waiting int64
 }
 
 // counter counts what is written.
@@ -142,19 +155,16 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *layout) create(fs icebergio.WriteFileIO, path string) (*openFile, error) {
+// create makes the file.
+func (f *openFile) create(fs icebergio.WriteFileIO, path string) error {
 	out, err := fs.Create(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := &openFile{layout: l, path: path, out: &counter{to: out}, metrics: newMetrics(l.iceberg, l.modes)}
+	f.path, f.out, f.metrics = path, &counter{to: out}, newMetrics(f.layout.iceberg, f.layout.modes)
 	// The Arrow schema is not stored: readers see what the Parquet schema says.
-	f.parquet, err = pqarrow.NewFileWriter(l.schema, f.out, l.properties, pqarrow.NewArrowWriterProperties())
-	if err != nil {
-		_ = out.Close()
-		return nil, err
-	}
-	return f, nil
+	f.parquet, err = pqarrow.NewFileWriter(f.layout.schema, f.out, f.layout.properties, pqarrow.NewArrowWriterProperties())
+	return err
 }
 
 // write takes rows. The last ones are held back, so that a row group that flush begins
@@ -247,7 +257,9 @@ func (f *openFile) abort() {
 		f.held.Release()
 		f.held = nil
 	}
-	_ = f.out.to.Close()
+	if f.out != nil {
+		_ = f.out.to.Close()
+	}
 }
 
 // describe takes from the footer what is known of columns on disk.

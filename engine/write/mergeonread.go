@@ -111,16 +111,16 @@ func (c *change) positionDeletes(files []*ended) ([]iceberg.DataFile, error) {
 func (c *change) positionDelete(l *layout, files []*ended, name string) (iceberg.DataFile, error) {
 	location := c.target.locations.NewDataLocation(name)
 	c.staged.add(location)
-	f, err := l.create(c.target.fs, location)
-	if err != nil {
-		return nil, err
-	}
+	f := &openFile{layout: l}
 	closed := false
 	defer func() {
 		if !closed {
 			f.abort()
 		}
 	}()
+	if err := f.create(c.target.fs, location); err != nil {
+		return nil, err
+	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, l.schema)
 	defer b.Release()
 	paths, positions := b.Field(0).(*array.StringBuilder), b.Field(1).(*array.Int64Builder)

@@ -49,8 +49,8 @@ func newSorter(o table.SortOrder, schema *iceberg.Schema) (*sorter, error) {
 	return s, nil
 }
 
-// write sorts the pending rows of a file and writes them.
-func (s *sorter) write(ctx context.Context, f *openFile) error {
+// sort sorts the pending rows of a file.
+func (s *sorter) sort(ctx context.Context, f *openFile) error {
 	rec, err := concatenated(f.pending)
 	if err != nil {
 		return err
@@ -60,14 +60,13 @@ func (s *sorter) write(ctx context.Context, f *openFile) error {
 		p.Release()
 	}
 	f.pending = nil
-	f.buffered = 0
 	at, err := s.indices(ctx, rec)
 	if err != nil {
 		return err
 	}
 	defer at.Release()
 	for from := 0; from < at.Len(); from += maxPiece {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		some := array.NewSlice(at, int64(from), int64(min(from+maxPiece, at.Len())))
@@ -76,11 +75,7 @@ func (s *sorter) write(ctx context.Context, f *openFile) error {
 		if err != nil {
 			return err
 		}
-		err = f.write(piece)
-		piece.Release()
-		if err != nil {
-			return err
-		}
+		f.pending = append(f.pending, piece)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 
@@ -26,13 +25,6 @@ func (s *staged) add(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths = append(s.paths, path)
-}
-
-// forget is called after a file was removed.
-func (s *staged) forget(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paths = slices.DeleteFunc(s.paths, func(p string) bool { return p == path })
 }
 
 // keep leaves every file where it is.

@@ -274,7 +274,9 @@ func TestManyPartitions(t *testing.T) {
 // TestTake: rows of a batch are taken as they are, NULLs and booleans among them.
 func TestTake(t *testing.T) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
-		{Name: "b", Type: plan.Bool, Nullable: true}, {Name: "n", Type: plan.Int64, Nullable: true}, {Name: "s", Type: plan.String, Nullable: true},
+		{Name: "b", Type: plan.Bool, Nullable: true},
+		{Name: "n", Type: plan.Int64, Nullable: true},
+		{Name: "s", Type: plan.String, Nullable: true},
 		{Name: "l", Type: arrow.ListOf(plan.Bool), Nullable: true},
 	}, nil))
 	for i := range 5000 {

@@ -54,8 +54,8 @@ type Options struct {
 	// 0 is 256 MiB. What a batch of the input takes, and what changed positions take
 	// (a few bits for each row), is not in it.
 	MemoryBytes int64
-	// OpenFiles is how many data files may be open at once; 0 is 64. With more
-	// partitions at once, files are closed early and opened anew.
+	// OpenFiles is how many data files may be open at once; 0 is 256. With more
+	// partitions at once, files are closed early and others opened.
 	OpenFiles int
 	// Workers is how many files are encoded at once; 0 is the number of processors, at
 	// most 4.
@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 		o.MemoryBytes = 256 << 20
 	}
 	if o.OpenFiles <= 0 {
-		o.OpenFiles = 64
+		o.OpenFiles = 256
 	}
 	if o.Workers <= 0 {
 		o.Workers = min(4, runtime.GOMAXPROCS(0))

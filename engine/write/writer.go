@@ -49,7 +49,10 @@ type lane struct {
 	open   map[*partition]*openFile
 	memory int64 // bound
 	files  int   // bound
+	chunk  int64 // so much of a partition is encoded at once
 	clock  int64
+	// writing is how many of the open files are there already.
+	writing int
 }
 
 type piece struct {
@@ -85,7 +88,7 @@ func (j *job) newWriter(schema *iceberg.Schema, workers int) (*writer, error) {
 	for range workers {
 		ln := &lane{
 			w: w, input: make(chan piece, 1), done: make(chan struct{}), open: map[*partition]*openFile{},
-			memory: memory, files: max(1, j.o.OpenFiles/workers),
+			memory: memory, files: max(1, j.o.OpenFiles/workers), chunk: min(4<<20, memory/8),
 		}
 		w.lanes = append(w.lanes, ln)
 		go ln.run()
@@ -174,11 +177,21 @@ func (w *writer) stop() {
 }
 
 // finish closes the files, which are in w.files then; when the input failed, it stops.
+// The job counts them.
 func (w *writer) finish(failed error) error {
 	if failed != nil {
 		w.stop()
 		return nil
 	}
+	err := w.close()
+	if err == nil {
+		w.job.count(w.files)
+	}
+	return err
+}
+
+// close closes the files. It waits for every goroutine of the writer.
+func (w *writer) close() error {
 	w.stopped = true
 	for _, l := range w.lanes {
 		close(l.input)
@@ -188,13 +201,14 @@ func (w *writer) finish(failed error) error {
 	}
 	err := context.Cause(w.ctx)
 	w.cancel(nil)
-	if err == nil {
-		for _, f := range w.files {
-			w.job.result.Files++
-			w.job.result.Bytes += f.size
-		}
-	}
 	return err
+}
+
+func (j *job) count(files []*dataFile) {
+	j.result.Files += len(files)
+	for _, f := range files {
+		j.result.Bytes += f.size
+	}
 }
 
 func (l *lane) run() {
@@ -236,29 +250,22 @@ func (l *lane) run() {
 func (l *lane) add(p piece) error {
 	f := l.open[p.part]
 	if f == nil {
-		if len(l.open) >= l.files {
-			if err := l.close(l.oldest()); err != nil {
-				return err
-			}
-		}
-		var err error
-		if f, err = l.create(p.part); err != nil {
-			return err
-		}
+		f = &openFile{layout: l.w.layout, part: p.part, spec: l.w.parts.spec}
 		l.open[p.part] = f
 	}
 	l.clock++
 	f.used = l.clock
-	if l.w.order != nil {
-		p.rec.Retain()
-		f.pending = append(f.pending, p.rec)
-		f.buffered += sizeOf(p.rec)
+	p.rec.Retain()
+	f.pending = append(f.pending, p.rec)
+	f.waiting += sizeOf(p.rec)
+	switch {
+	case l.w.order != nil:
 		// Rows are compressed to a third or so; a file that came out small is no harm.
-		if f.buffered >= 2*l.w.layout.target {
+		if f.waiting >= 2*l.w.layout.target {
 			return l.close(p.part)
 		}
-	} else {
-		if err := f.write(p.rec); err != nil {
+	case f.waiting >= l.chunk:
+		if err := l.encode(f); err != nil {
 			return err
 		}
 		if f.size() >= l.w.layout.target {
@@ -272,30 +279,64 @@ func (l *lane) add(p piece) error {
 	return l.shrink()
 }
 
-// shrink ends row groups, largest first, or closes files, until the bound holds. A
-// sorted file is sorted as a whole, so that it is closed.
+// encode puts the waiting rows of a partition into its file.
+func (l *lane) encode(f *openFile) error {
+	if f.out == nil {
+		if l.writing >= l.files {
+			if err := l.close(l.oldest()); err != nil {
+				return err
+			}
+		}
+		if err := l.create(f); err != nil {
+			return err
+		}
+	}
+	for len(f.pending) > 0 {
+		rec := f.pending[0]
+		f.pending = f.pending[1:]
+		err := f.write(rec)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+	f.waiting = 0
+	return nil
+}
+
+// shrink encodes rows, ends row groups or closes files, largest first, until the
+// bound holds. A sorted file is sorted as a whole, so that it is closed.
 func (l *lane) shrink() error {
 	for {
 		var sum int64
 		var largest *partition
 		var f *openFile
 		for part, o := range l.open {
-			sum += o.buffered
-			if f == nil || o.buffered > f.buffered {
+			sum += o.waiting + o.buffered
+			if f == nil || o.waiting+o.buffered > f.waiting+f.buffered {
 				largest, f = part, o
 			}
 		}
 		if sum <= l.memory {
 			return nil
 		}
-		if l.w.order == nil && f.groupRows > 0 && f.buffered > 1<<20 {
-			if err := f.flush(); err != nil {
+		if l.w.order != nil || f.waiting+f.buffered < 64<<10 {
+			if err := l.close(largest); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := l.close(largest); err != nil {
+		if err := l.encode(f); err != nil {
 			return err
+		}
+		before := f.buffered
+		if err := f.flush(); err != nil {
+			return err
+		}
+		if f.buffered >= before {
+			if err := l.close(largest); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -304,38 +345,41 @@ func (l *lane) oldest() *partition {
 	var oldest *partition
 	var f *openFile
 	for part, o := range l.open {
-		if f == nil || o.used < f.used {
+		if o.out != nil && (f == nil || o.used < f.used) {
 			oldest, f = part, o
 		}
 	}
 	return oldest
 }
 
-func (l *lane) create(part *partition) (*openFile, error) {
+func (l *lane) create(f *openFile) error {
 	name := fmt.Sprintf("%05d-0-%s.parquet", l.w.number.Add(1), l.w.id)
-	if part != nil && part.path != "" {
-		name = path.Join(part.path, name)
+	if f.part != nil && f.part.path != "" {
+		name = path.Join(f.part.path, name)
 	}
 	location := l.w.job.target.locations.NewDataLocation(name)
 	l.w.job.staged.add(location)
-	f, err := l.w.layout.create(l.w.job.target.fs, location)
-	if err != nil {
-		return nil, err
+	if err := f.create(l.w.job.target.fs, location); err != nil {
+		return err
 	}
-	f.part, f.spec = part, l.w.parts.spec
-	return f, nil
+	l.writing++
+	return nil
 }
 
 func (l *lane) close(part *partition) error {
 	f := l.open[part]
 	sorted := 0
-	if len(f.pending) > 0 {
-		if err := l.w.order.write(l.w.ctx, f); err != nil {
+	if l.w.order != nil && len(f.pending) > 0 {
+		if err := l.w.order.sort(l.w.ctx, f); err != nil {
 			return err
 		}
 		sorted = l.w.job.target.order.OrderID()
 	}
+	if err := l.encode(f); err != nil {
+		return err
+	}
 	delete(l.open, part)
+	l.writing--
 	done, err := f.close()
 	if err != nil {
 		f.abort()
