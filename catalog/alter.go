@@ -137,7 +137,7 @@ func (a *alteration) check(schema *iceberg.Schema) error {
 	for _, id := range a.identifiers {
 		f, ok := schema.FindFieldByID(id)
 		if !ok || !f.Required {
-			return fault.New(fault.BadStatement, "The column is one of those that identify a row of table %s; another engine has to change that first", a.name)
+			return fault.New(fault.BadStatement, "The column is one of those that identify a row of table %s; drop the identifier field (or the PRIMARY KEY) first", a.name)
 		}
 	}
 	return nil
@@ -218,7 +218,9 @@ func (a *alteration) replace(d TableDefinition) error {
 	if a.columns, err = a.fields(d.Fields, 0); err != nil {
 		return err
 	}
-	a.identifiers = nil
+	if a.identifiers, err = identifiersOf(a.columns, d.Identifiers); err != nil {
+		return err
+	}
 	if a.partitions, a.sort, err = d.layout(a.columns); err != nil {
 		return err
 	}

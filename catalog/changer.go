@@ -59,6 +59,9 @@ type Changer interface {
 	// of an id, or the last one at or before a time. Only an ancestor of the present
 	// snapshot will do.
 	Rollback(ctx context.Context, name plan.TableName, to plan.AsOf) (*plan.Table, error)
+	// SetCurrent makes any snapshot that the table has, by id, branch or tag, the
+	// present one of the branch main.
+	SetCurrent(ctx context.Context, name plan.TableName, to plan.AsOf) (*plan.Table, error)
 
 	// Commit changes a table through a transaction on the branch main.
 	//
@@ -99,11 +102,14 @@ type TableDefinition struct {
 	// Fields are the columns. The catalog assigns their ids; those given are ignored.
 	// Children say what is inside a struct, list or map; without them the Arrow type
 	// does. Initial is ignored: no row is older than the table.
-	Fields     []plan.Field
-	Partitions []PartitionField
-	Sort       []SortField
-	Properties map[string]string
-	Comment    string
+	Fields []plan.Field
+	// Identifiers are the paths of the columns that identify a row, all of them
+	// required; that they do is not enforced.
+	Identifiers [][]string
+	Partitions  []PartitionField
+	Sort        []SortField
+	Properties  map[string]string
+	Comment     string
 	// FormatVersion is 2 or 3; 0 is 2, or what the property format-version says.
 	FormatVersion int
 	// Tags are put on the columns of the new table; in addition to those that a
@@ -260,6 +266,11 @@ type (
 		Path  []string
 		Value *plan.Literal
 	}
+	// SetIdentifiers replaces the columns that identify a row. Each must be required;
+	// none is a table without.
+	SetIdentifiers struct{ Paths [][]string }
+	// DropIdentifiers takes columns from those that identify a row.
+	DropIdentifiers struct{ Paths [][]string }
 )
 
 // The changes of the layout. Files that are there keep the one that they have.

@@ -106,7 +106,11 @@ func (c *SQL) newTable(ctx context.Context, name plan.TableName, d TableDefiniti
 	if err != nil {
 		return nil, err
 	}
-	schema := iceberg.NewSchema(0, columns...)
+	identifiers, err := identifiersOf(columns, d.Identifiers)
+	if err != nil {
+		return nil, err
+	}
+	schema := iceberg.NewSchemaWithIdentifiers(0, identifiers, columns...)
 	if _, err := iceberg.IndexByName(schema); err != nil {
 		return nil, fault.Wrap(fault.BadStatement, err, "Two columns of table %s have the same name: %s", name, err)
 	}

@@ -408,6 +408,11 @@ func DefinitionOf(t *plan.Table) (TableDefinition, error) {
 		}
 	}
 	walk(t.Fields, nil)
+	for _, f := range meta.CurrentSchema().IdentifierFieldIDs {
+		if path := paths[f]; path != nil {
+			d.Identifiers = append(d.Identifiers, path)
+		}
+	}
 	spec := meta.PartitionSpec()
 	for _, f := range spec.Fields() {
 		name, arg := nameOf(f.Transform)

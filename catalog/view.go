@@ -219,7 +219,13 @@ func (c *SQL) replaceView(ctx context.Context, name plan.TableName, location str
 			builder.RemoveProperties([]string{k})
 		}
 	}
-	meta, err := builder.SetProperties(props).SetCurrentVersion(version, schema).Build()
+	builder.SetProperties(props)
+	if id, ok := formerVersion(old.Metadata(), version, schema); ok {
+		builder.SetCurrentVersionID(id)
+	} else {
+		builder.SetCurrentVersion(version, schema)
+	}
+	meta, err := builder.Build()
 	if err != nil {
 		return false, fault.Wrap(fault.BadStatement, err, "View %s cannot be stored so: %s", name, err)
 	}
@@ -246,6 +252,24 @@ func (c *SQL) replaceView(ctx context.Context, name plan.TableName, location str
 		return false, c.failed(ctx, err)
 	}
 	return n > 0, nil
+}
+
+// formerVersion finds the version of a view that is the same as a new one, which
+// iceberg-go (0.7) would add a second time and then refuse.
+func formerVersion(meta view.Metadata, version *view.Version, schema *iceberg.Schema) (int64, bool) {
+	for _, s := range meta.Schemas() {
+		if !s.Equals(schema) {
+			continue
+		}
+		as := version.Clone()
+		as.SchemaID = s.ID
+		for _, v := range meta.Versions() {
+			if v.Equals(as) {
+				return v.VersionID, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // DropView implements Changer. Only the file that the catalog points to is deleted:
