@@ -72,13 +72,18 @@ type acting struct {
 // its columns, also by earlier names, and on the tags that they carry.
 func (s *State) Texts(t *plan.Table) []policy.PolicyText {
 	var out []policy.PolicyText
-	add := func(p *eval.Policy, x policy.PolicyText) {
+	s.eachText(t, func(p *eval.Policy, x policy.PolicyText) {
 		if strings.TrimSpace(x.SQL) == "" || strings.Contains(x.SQL, "${{") {
 			return // nothing, or different for each principal
 		}
 		x.Service, x.Policy, x.ID = p.Service, p.Name, p.ID
 		out = append(out, x)
-	}
+	})
+	return out
+}
+
+// eachText calls add with every text, also those that differ for each principal.
+func (s *State) eachText(t *plan.Table, add func(p *eval.Policy, x policy.PolicyText)) {
 	var masks []acting
 	look := func(p *eval.Policy, columns func(f plan.Field) bool) {
 		if p.Kind == model.RowFilterPolicy {
@@ -122,7 +127,6 @@ func (s *State) Texts(t *plan.Table) []policy.PolicyText {
 			}
 		}
 	}
-	return out
 }
 
 // taggedTexts looks at the policies on the tags of the table and its columns.
