@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"sqe/config"
+	"sqe/policy"
 	"sqe/policystore"
 	"sqe/policystore/rest"
+	"sqe/rangerclient"
 	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
 	"sqe/server"
@@ -21,11 +23,21 @@ func (in *instance) openStore(ctx context.Context) error {
 	if cfg.Path == "" {
 		return nil
 	}
+	marker, err := markerOf(in.config)
+	if err != nil {
+		return err
+	}
+	if err := marker.exists(string(cfg.Path)); err != nil {
+		return err
+	}
 	store, err := policystore.Open(ctx, string(cfg.Path), policystore.Options{AdminPassword: cfg.AdminPassword.Reveal(), Log: in.log})
 	if err != nil {
 		return err
 	}
 	in.closing(func() { _ = store.Close() })
+	if err := marker.same(string(cfg.Path), store.ID()); err != nil {
+		return err
+	}
 	in.store = store
 	for _, p := range in.config.Policies {
 		if p.Kind != "store" {
@@ -36,6 +48,25 @@ func (in *instance) openStore(ctx context.Context) error {
 		}
 	}
 	return ensurePrincipals(ctx, store, in.config.Users)
+}
+
+// followWait is how long a write to the store waits for one source to read it.
+const followWait = 5 * time.Second
+
+// followStore has every write to the store, also one over REST, return only when the
+// sources that read the store decide by it.
+func (in *instance) followStore(sources []policy.Source) {
+	for i, p := range in.config.Policies {
+		if p.Kind != "store" {
+			continue
+		}
+		reload := sources[i].(*rangerclient.Source).Reload
+		in.store.OnChange(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), followWait)
+			defer cancel()
+			_ = reload(ctx) // is logged there, and tried again by the source
+		})
+	}
 }
 
 // ensurePrincipals makes the users, groups and roles of the configuration known to

@@ -79,6 +79,7 @@ func (in *instance) build(logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	in.followStore(sources)
 	administrators, err := in.openAdministrators(sources)
 	if err != nil {
 		return err
