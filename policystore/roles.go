@@ -70,6 +70,9 @@ func (s *Store) CreateRole(ctx context.Context, role *model.Role) (made *model.R
 			return err
 		}
 		r.CreatedBy, r.CreateTime = c.author.User, c.millis()
+		if r.CreatedByUser != "" { // Ranger keeps whatever the request says
+			r.CreatedByUser = c.author.User
+		}
 		if r.ID, err = c.insert(`INSERT INTO roles (name, doc) VALUES (?, '{}')`, r.Name); err != nil {
 			return err
 		}
@@ -122,7 +125,7 @@ func (s *Store) UpdateRole(ctx context.Context, role *model.Role) (made *model.R
 				return err
 			}
 		}
-		r.ID, r.CreatedBy, r.CreateTime = old.ID, old.CreatedBy, old.CreateTime
+		r.ID, r.CreatedBy, r.CreateTime, r.CreatedByUser = old.ID, old.CreatedBy, old.CreateTime, old.CreatedByUser
 		made = r
 		return c.putRole(r, actionUpdate)
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
@@ -100,10 +101,19 @@ func (t *tx) checkPlace(f *failures, p *model.Policy) (service *serviceRow, zone
 	return service, z.ID, nil
 }
 
+// invisible are characters that make a name look like another one, or like several
+// lines of a log: stricter than Ranger, which asks only that a name is not blank.
+func invisible(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == unicode.ReplacementChar
+}
+
 func (t *tx) checkName(f *failures, p *model.Policy, service *serviceRow, zone int64) error {
 	if strings.TrimSpace(p.Name) == "" {
 		f.add(3002, "name", "", missing, "Internal error: missing field[name]")
 		return nil
+	}
+	if strings.ContainsFunc(p.Name, invisible) {
+		return refuse(admin.Invalid, "", "the name of a policy has no control characters and none that turn the direction of text")
 	}
 	if service == nil || (p.ZoneName != "" && zone == 0) {
 		return nil

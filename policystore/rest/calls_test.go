@@ -353,6 +353,43 @@ func TestRoleCalls(t *testing.T) {
 	f.want(400, "", f.ask("lister", "GET", path+"/user/member", nil))
 }
 
+// Roles are not granted in a circle, as in Ranger, and who made a role is who asked.
+func TestRolesInACircle(t *testing.T) {
+	f := newFace(t, Options{})
+	const path = "/service/public/v2/api/roles"
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.want(200, `"createdByUser":"admin"`, f.ask("admin", "POST", path+"?serviceName=hive", model.Role{Name: name, CreatedByUser: "steward"}))
+	}
+	roles := func() string {
+		all, err := f.store.Roles(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, r := range all {
+			out = append(out, r.Name+fmt.Sprint(memberNames(r.Roles)))
+		}
+		return strings.Join(out, " ")
+	}
+	grant := func(status int, says, want string, members []string, to ...string) {
+		t.Helper()
+		f.want(status, says, f.ask("admin", "PUT", path+"/grant/hive", grantRole{TargetRoles: to, Roles: members}))
+		if got := roles(); got != want {
+			t.Errorf("the roles are %s, want %s", got, want)
+		}
+	}
+	grant(200, "", "a[b] b[] c[] d[]", []string{"b"}, "a")
+	grant(200, "", "a[b] b[c] c[] d[]", []string{"c"}, "b")
+	grant(400, "Invalid role grant", "a[b] b[c] c[] d[]", []string{"a"}, "b")
+	grant(400, "Invalid role grant", "a[b] b[c] c[] d[]", []string{"a"}, "c")
+	grant(400, "Invalid role grant", "a[b] b[c] c[] d[]", []string{"d", "a"}, "d", "c")
+	grant(400, "Invalid role grant", "a[b] b[c] c[] d[]", []string{"d", "c"}, "c", "d")
+	grant(200, "", "a[b c] b[c] c[] d[]", []string{"c"}, "a") // no circle
+	grant(200, "", "a[b c] b[c] c[d] d[]", []string{"d"}, "c")
+	f.want(200, "", f.ask("admin", "PUT", path+"/revoke/hive", grantRole{TargetRoles: []string{"b"}, Roles: []string{"c"}}))
+	f.want(200, "", f.ask("admin", "PUT", path+"/grant/hive", grantRole{TargetRoles: []string{"c"}, Roles: []string{"b"}})) // not any more
+}
+
 func TestAudit(t *testing.T) {
 	var got []string
 	f := newFace(t, Options{Audit: func(_ context.Context, user, service string, event json.RawMessage) error {

@@ -291,6 +291,11 @@ func (c *call) changeMembers(verb string, change func(members []model.Member, na
 		if !a.handsOn(r) {
 			return nil, refused
 		}
+		if verb == "grant" {
+			if err := c.acyclic(r.Name, q.Roles, roles); err != nil {
+				return nil, err
+			}
+		}
 		r.Users = change(r.Users, q.Users, q.GrantOption)
 		r.Groups = change(r.Groups, q.Groups, q.GrantOption)
 		r.Roles = change(r.Roles, q.Roles, q.GrantOption)
@@ -305,6 +310,37 @@ func (c *call) changeMembers(verb string, change func(members []model.Member, na
 		}
 	}
 	return map[string]int{"statusCode": 0}, nil
+}
+
+// acyclic refuses to make roles members of a role that is, over others, a member of
+// them; changed are roles as they are about to be. Source: RoleREST.addUsersGroupsAndRoles of Ranger 2.9; a role that is written
+// as a whole is not looked at there either.
+func (c *call) acyclic(role string, members []string, changed []*model.Role) error {
+	seen := map[string]bool{}
+	for next := slices.Clone(members); len(next) > 0; {
+		name := next[0]
+		next = next[1:]
+		r, err := c.store.Role(c.ctx, name)
+		if at := slices.IndexFunc(changed, func(x *model.Role) bool { return x.Name == name }); at >= 0 {
+			r, err = changed[at], nil
+		}
+		if admin.KindOf(err) == admin.NotFound {
+			continue // is refused where the role is written
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range r.Roles {
+			if m.Name == role {
+				return bad("Invalid role grant")
+			}
+			if !seen[m.Name] {
+				seen[m.Name] = true
+				next = append(next, m.Name)
+			}
+		}
+	}
+	return nil
 }
 
 func addMembers(members []model.Member, names []string, option bool) []model.Member {
