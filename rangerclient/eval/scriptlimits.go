@@ -39,6 +39,8 @@ const (
 	heapEvery   = 4 * time.Millisecond
 	regexpTime  = scriptTime + 400*time.Millisecond
 	regexpClock = 50 * time.Millisecond
+	// methodsKey is where a constructor keeps the methods of what it makes.
+	methodsKey = "proto" + "type"
 	// The name cannot be written in source.
 	measureName = "\x00measure"
 )
@@ -162,13 +164,13 @@ func (l *limiter) guard() {
 		_ = global.Delete(name)
 	}
 	refused := rt.ToValue(func(goja.FunctionCall) goja.Value { l.stop(); return nil })
-	prototype := func(o *goja.Object, constructor goja.Value) {
+	fixed := func(o *goja.Object, constructor goja.Value) {
 		_ = o.DefineDataProperty("constructor", constructor, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
 	}
 	// The constructors of functions of each kind compile source.
 	if v, err := rt.RunString(`[function () {}, function* () {}, async function () {}].map(Object.getPrototypeOf)`); err == nil {
 		for _, key := range []string{"0", "1", "2"} {
-			prototype(v.ToObject(rt).Get(key).ToObject(rt), refused)
+			fixed(v.ToObject(rt).Get(key).ToObject(rt), refused)
 		}
 	}
 	functions := rt.ToValue(func() {}).ToObject(rt).Prototype()
@@ -182,10 +184,10 @@ func (l *limiter) guard() {
 
 	texts, lists := global.Get("String").ToObject(rt), global.Get("Array").ToObject(rt)
 	for name := range textMethods {
-		l.wrap(texts.Get("prototype").ToObject(rt), name, l.textCost(name))
+		l.wrap(texts.Get(methodsKey).ToObject(rt), name, l.textCost(name))
 	}
 	for name := range listMethods {
-		l.wrap(lists.Get("prototype").ToObject(rt), name, l.listCost(name))
+		l.wrap(lists.Get(methodsKey).ToObject(rt), name, l.listCost(name))
 	}
 	sum := func(_ goja.Value, args []goja.Value) ([]goja.Value, int64) { return args, total(args) }
 	for object, methods := range map[*goja.Object]string{
@@ -210,7 +212,7 @@ func (l *limiter) guard() {
 			}
 		}
 	})
-	_ = global.Get("RegExp").ToObject(rt).Get("prototype").ToObject(rt).Delete("compile")
+	_ = global.Get("RegExp").ToObject(rt).Get(methodsKey).ToObject(rt).Delete("compile")
 }
 
 func total(args []goja.Value) (n int64) {
@@ -269,12 +271,12 @@ func (l *limiter) construct(name string, check func(args []goja.Value)) {
 		return o
 	}).ToObject(l.rt)
 	for _, key := range original.GetOwnPropertyNames() {
-		if key != "length" && key != "name" && key != "prototype" {
+		if key != "length" && key != "name" && key != methodsKey {
 			_ = replaced.Set(key, original.Get(key))
 		}
 	}
-	proto := original.Get("prototype").ToObject(l.rt)
-	_ = replaced.DefineDataProperty("prototype", proto, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	proto := original.Get(methodsKey).ToObject(l.rt)
+	_ = replaced.DefineDataProperty(methodsKey, proto, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
 	_ = proto.DefineDataProperty("constructor", replaced, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
 	_ = global.Set(name, replaced)
 }
