@@ -27,9 +27,13 @@ func (c *policyCheck) overlaps(ctx context.Context, a policy.Administrator, d po
 			first, second = second, first
 		}
 		if strict && o.Exact && o.Override == d.Override {
-			advice := "disable or drop one of them, or SET PRIORITY OVERRIDE on the one that is to come first"
+			advice, priority := "disable or drop one of them", ", or SET PRIORITY OVERRIDE on the one that is to come first"
 			if id == 0 {
-				advice = "give it more principals with ALTER POLICY " + backquoted(o.Name) + " ADD (ADD FIRST puts them before the others), or DROP POLICY " + backquoted(o.Name) + " first, or write PRIORITY OVERRIDE, with which the new policy comes first"
+				advice = "give it more principals with ALTER POLICY " + backquoted(o.Name) + " ADD (ADD FIRST puts them before the others), or DROP POLICY " + backquoted(o.Name) + " first"
+				priority = ", or write PRIORITY OVERRIDE, with which the new policy comes first"
+			}
+			if !d.Override {
+				advice += priority
 			}
 			return c.fail("the policy '%s' is on %s too, and for whom both name only %s would act; %s", o.Name, where, first, advice)
 		}
