@@ -173,7 +173,7 @@ func (l *limiter) guard() {
 			fixed(v.ToObject(rt).Get(key).ToObject(rt), refused)
 		}
 	}
-	functions := rt.ToValue(func() {}).ToObject(rt).Prototype()
+	functions := rt.ToValue(func() {}).ToObject(rt).Get("__proto__").ToObject(rt)
 	l.wrap(functions, "apply", func(_ goja.Value, args []goja.Value) ([]goja.Value, int64) {
 		if len(args) > 1 {
 			return args, length(args[1])
