@@ -62,6 +62,8 @@ func cast(ctx context.Context, a arrow.Array, f plan.Field, want arrow.DataType)
 		return relabelled(a, want)
 	case arrow.IsInteger(have.ID()) && w.ID() == arrow.DECIMAL128:
 		return wholeDecimals(ctx, a, f, want)
+	case arrow.IsInteger(have.ID()) && w.ID() == arrow.BOOL:
+		return truths(ctx, a, f)
 	case plan.IsUUID(f.Type) && have.ID() == arrow.STRING:
 		return parseUUIDs(a, f, want)
 	case w.ID() == arrow.FIXED_SIZE_BINARY && have.ID() == arrow.BINARY:
@@ -125,6 +127,29 @@ func wholeDecimals(ctx context.Context, a arrow.Array, f plan.Field, want arrow.
 			return nil, outOfRange(f)
 		}
 		b.Append(v)
+	}
+	return b.NewArray(), nil
+}
+
+// truths makes booleans of MySQL's 0 and 1.
+func truths(ctx context.Context, a arrow.Array, f plan.Field) (arrow.Array, error) {
+	wide, err := compute.CastArray(ctx, a, compute.SafeCastOptions(plan.Int64))
+	if err != nil {
+		return nil, outOfRange(f)
+	}
+	defer wide.Release()
+	in := wide.(*array.Int64)
+	b := array.NewBooleanBuilder(memory.DefaultAllocator)
+	defer b.Release()
+	for i := range in.Len() {
+		switch {
+		case in.IsNull(i):
+			b.AppendNull()
+		case in.Value(i) != 0 && in.Value(i) != 1:
+			return nil, outOfRange(f)
+		default:
+			b.Append(in.Value(i) == 1)
+		}
 	}
 	return b.NewArray(), nil
 }

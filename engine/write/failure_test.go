@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icebergio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
 
 	"sqe/fault"
 	"sqe/plan"
@@ -174,6 +175,37 @@ func fullDisk(t *testing.T) func() {
 	}
 }
 
+// TestCancelledSoon: a write of rows without end ends soon after it is cancelled, in
+// every stage of encoding, and leaves nothing.
+func TestCancelledSoon(t *testing.T) {
+	for _, sorted := range []bool{false, true} {
+		l := newLake(t)
+		c := creation{schema: simple(), version: "2"}
+		if sorted {
+			c.sort = []table.SortField{{SourceIDs: []int{2}, Transform: iceberg.IdentityTransform{}, Direction: table.SortASC, NullOrder: table.NullsFirst}}
+		}
+		l.create("t", c)
+		tb := l.load("t")
+		rec := l.rows(tb, objects(0, 20_000)).list[0]
+		rows := &batches{list: []arrow.RecordBatch{rec}}
+		rows.each = func() {
+			rec.Retain()
+			rows.list = append(rows.list[:0], rec)
+		}
+		cx, cancel := context.WithCancel(ctx)
+		var at time.Time
+		timer := time.AfterFunc(500*time.Millisecond, func() { at = time.Now(); cancel() })
+		_, err := Append(cx, tb, rows, l.options())
+		took := time.Since(at)
+		timer.Stop()
+		cancel()
+		if !fault.Is(err, fault.Cancelled) || took > 5*time.Second {
+			t.Errorf("sorted %t: %v after %s", sorted, err, took)
+		}
+		l.want(l.files("t"))
+	}
+}
+
 // TestPanic: a panic of the rows goes on, after the clean-up.
 func TestPanic(t *testing.T) {
 	l := newLake(t)
@@ -269,7 +301,8 @@ func TestRefusedValues(t *testing.T) {
 		iceberg.NestedField{ID: 1, Name: "required", Type: iceberg.PrimitiveTypes.Int64, Required: true},
 		col(2, "small", iceberg.PrimitiveTypes.Int32), col(3, "price", iceberg.DecimalTypeOf(5, 2)),
 		col(4, "u", iceberg.PrimitiveTypes.UUID), col(5, "fix", iceberg.FixedTypeOf(2)), col(6, "real", iceberg.PrimitiveTypes.Float32),
-		col(7, "st", inner), col(8, "li", &iceberg.ListType{ElementID: 21, Element: inner.FieldList[0].Type, ElementRequired: true}))
+		col(7, "st", inner), col(8, "li", &iceberg.ListType{ElementID: 21, Element: inner.FieldList[0].Type, ElementRequired: true}),
+		col(9, "flag", iceberg.PrimitiveTypes.Bool))
 	l := newLake(t)
 	l.create("t", creation{schema: schema, version: "2"})
 	tb := l.load("t")
@@ -315,6 +348,7 @@ func TestRefusedValues(t *testing.T) {
 		{"st", plan.JSON, `"{\"must\":7,\"other\":1}"`, fault.OutOfRange},
 		{"li", plan.JSON, `"[1,null]"`, fault.BadStatement},
 		{"st", types["st"], `{"must":null}`, fault.BadStatement},
+		{"flag", plan.Int64, `7654`, fault.OutOfRange},
 		{"small", plan.Date, `"2024-01-01"`, fault.BadStatement},
 	}
 	for _, c := range refused {
@@ -341,6 +375,7 @@ func TestRefusedValues(t *testing.T) {
 	}{
 		{"small", plan.Int64, `-2147483648`, "-2147483648"},
 		{"small", plan.Int8, `-1`, "-1"},
+		{"flag", plan.Int64, `1`, "true"},
 		{"price", plan.Decimal(10, 2), `"-999.99"`, "-999.99"},
 		{"price", plan.Decimal(10, 3), `"1.500"`, "1.5"},
 		{"price", plan.Int32, `12`, "12"},

@@ -2,6 +2,8 @@ package write
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -55,15 +57,44 @@ func (s *sorter) sort(ctx context.Context, f *openFile) error {
 	if err != nil {
 		return err
 	}
-	defer rec.Release()
 	for _, p := range f.pending {
 		p.Release()
 	}
 	f.pending = nil
-	at, err := s.indices(ctx, rec)
-	if err != nil {
-		return err
+	type result struct {
+		at  arrow.Array
+		err error
 	}
+	sorted := make(chan result)
+	go func() {
+		// Sorting cannot be interrupted: who is cancelled does not wait for it.
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("panic while rows were sorted: %T\n%s", p, debug.Stack())
+			}
+			select {
+			case sorted <- r:
+			case <-ctx.Done():
+				if r.at != nil {
+					r.at.Release()
+				}
+				rec.Release()
+			}
+		}()
+		r.at, r.err = s.indices(context.WithoutCancel(ctx), rec)
+	}()
+	var r result
+	select {
+	case r = <-sorted:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer rec.Release()
+	if r.err != nil {
+		return r.err
+	}
+	at := r.at
 	defer at.Release()
 	for from := 0; from < at.Len(); from += maxPiece {
 		if ctx.Err() != nil {

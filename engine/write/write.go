@@ -62,7 +62,7 @@ type Options struct {
 	Workers int
 	// Summary is added to the summary of the snapshot.
 	Summary map[string]string
-	// Progress is told, from any goroutine, how many rows are in files by now.
+	// Progress is told, from any goroutine, how many rows were taken by now.
 	Progress func(rows int64)
 }
 
