@@ -24,6 +24,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"sqe/catalog"
+	"sqe/engine/duck"
 	"sqe/engine/scan"
 	"sqe/engine/write"
 	"sqe/plan"
@@ -288,4 +289,77 @@ func TestPyIceberg(t *testing.T) {
 		}
 	}
 	l.check()
+	l.compare()
+}
+
+// compare has the engine's executor read every table, as files where it can, and
+// compares with what engine/scan reads by itself.
+func (l *lake) compare() {
+	l.Helper()
+	in, err := duck.Open(duck.Config{Roots: []string{l.dir}, MemoryLimit: 1 << 30})
+	l.must(err)
+	defer func() { l.must(in.Close()) }()
+	files, streams := 0, 0
+	for name := range l.tables {
+		t := l.load(name)
+		s := &plan.Scan{Table: t}
+		for i, f := range t.Fields {
+			if !plan.IsNested(f.Type) {
+				s.Cols = append(s.Cols, plan.ScanColumn{Column: plan.Column{ID: plan.ColumnID(i + 1), Name: f.Name, Type: f.Type, Nullable: true}, FieldID: f.ID})
+			}
+		}
+		s.Cols = append(s.Cols,
+			plan.ScanColumn{Column: plan.Column{ID: 100, Name: "_file", Type: plan.String}, FieldID: plan.FileField},
+			plan.ScanColumn{Column: plan.Column{ID: 101, Name: "_pos", Type: plan.Int64}, FieldID: plan.PositionField})
+		input, err := l.options.Planner.Plan(ctx, s)
+		l.must(err)
+		files += len(input.Files)
+		if input.Stream != nil {
+			streams++
+		}
+		rows, err := in.Run(ctx, s, func(*plan.Scan) (*scan.Input, error) { return input, nil })
+		l.must(err)
+		got := l.texts(rows)
+		l.must(rows.Close())
+		var want []string
+		tasks, err := l.options.Planner.Tasks(ctx, t)
+		l.must(err)
+		for _, tk := range tasks {
+			r, err := l.options.Planner.ReadTask(ctx, s, tk)
+			l.must(err)
+			want = append(want, l.texts(r)...)
+			l.must(r.Close())
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if len(got) == 0 || !slices.Equal(got, want) {
+			l.Errorf("%s: the executor reads\n%v\nwant\n%v", name, got, want)
+		}
+	}
+	if files == 0 || streams == 0 {
+		l.Errorf("%d files and %d streams: the test shows less than it should", files, streams)
+	}
+}
+
+func (l *lake) texts(r interface {
+	Next() (arrow.RecordBatch, error)
+},
+) []string {
+	l.Helper()
+	var out []string
+	for {
+		b, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		l.must(err)
+		for i := range int(b.NumRows()) {
+			row := ""
+			for _, c := range b.Columns() {
+				row += c.ValueStr(i) + "|"
+			}
+			out = append(out, row)
+		}
+		b.Release()
+	}
 }
