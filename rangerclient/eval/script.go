@@ -137,6 +137,9 @@ func (s *script) run(q *Request, roles []string) (v goja.Value, ctx *goja.Object
 		limits.guard()
 	}
 	ctx = q.bind(rt, roles)
+	if !s.plain {
+		limits.seal()
+	}
 	start := time.Now()
 	stop := limits.watch()
 	defer stop()

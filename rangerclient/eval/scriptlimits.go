@@ -132,6 +132,9 @@ func length(v goja.Value) int64 {
 		if n == nil {
 			return 0
 		}
+		if _, ok := n.(*goja.Object); ok { // another number at each look
+			return math.MaxInt32
+		}
 		if f := n.ToFloat(); f < math.MaxInt32 {
 			return int64(f)
 		}
@@ -168,10 +171,12 @@ func (l *limiter) guard() {
 		_ = o.DefineDataProperty("constructor", constructor, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
 	}
 	// The constructors of functions of each kind compile source.
-	if v, err := rt.RunString(`[function () {}, function* () {}, async function () {}].map(Object.getPrototypeOf)`); err == nil {
-		for _, key := range []string{"0", "1", "2"} {
-			fixed(v.ToObject(rt).Get(key).ToObject(rt), refused)
-		}
+	v, err := rt.RunString(`[function () {}, function* () {}, async function () {}].map(Object.getPrototypeOf)`)
+	if err != nil {
+		l.stop()
+	}
+	for _, key := range []string{"0", "1", "2"} {
+		fixed(v.ToObject(rt).Get(key).ToObject(rt), refused)
 	}
 	functions := rt.ToValue(func() {}).ToObject(rt).Get("__proto__").ToObject(rt)
 	l.wrap(functions, "apply", func(_ goja.Value, args []goja.Value) ([]goja.Value, int64) {
@@ -184,14 +189,18 @@ func (l *limiter) guard() {
 
 	texts, lists := global.Get("String").ToObject(rt), global.Get("Array").ToObject(rt)
 	for name := range textMethods {
-		l.wrap(texts.Get(methodsKey).ToObject(rt), name, l.textCost(name))
+		l.replaceBy(texts.Get(methodsKey).ToObject(rt), name, l.textCost(name), true)
 	}
+	listed := lists.Get(methodsKey).ToObject(rt)
 	for name := range listMethods {
-		l.wrap(lists.Get(methodsKey).ToObject(rt), name, l.listCost(name))
+		l.wrap(listed, name, l.listCost(name))
 	}
+	_ = listed.DefineDataProperty("join", rt.ToValue(l.join), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	_ = listed.SetSymbol(goja.SymIterator, listed.Get("values"))
+	_ = texts.Delete("raw") // reads lengths in its arguments
 	sum := func(_ goja.Value, args []goja.Value) ([]goja.Value, int64) { return args, total(args) }
 	for object, methods := range map[*goja.Object]string{
-		texts: "raw fromCharCode fromCodePoint", lists: "from of", global.Get("JSON").ToObject(rt): "parse",
+		texts: "fromCharCode fromCodePoint", lists: "from of", global.Get("JSON").ToObject(rt): "parse",
 		global.Get("Object").ToObject(rt): "assign entries fromEntries keys values getOwnPropertyNames getOwnPropertyDescriptors groupBy",
 		global:                            "escape unescape encodeURI encodeURIComponent decodeURI decodeURIComponent",
 	} {
@@ -207,12 +216,30 @@ func (l *limiter) guard() {
 	})
 	l.construct("RegExp", func(args []goja.Value) {
 		for i, a := range args {
-			if _, ok := a.(*goja.Object); i == 0 && !ok {
+			o, ok := a.(*goja.Object)
+			switch {
+			case i == 0 && !ok:
 				l.pattern(a)
+			case ok && (i > 0 || o.ClassName() != "RegExp"):
+				l.stop()
 			}
 		}
 	})
 	_ = global.Get("RegExp").ToObject(rt).Get(methodsKey).ToObject(rt).Delete("compile")
+}
+
+// seal takes away what makes properties that are another one at each look. Nothing of
+// ours may need them afterwards.
+func (l *limiter) seal() {
+	object := l.rt.GlobalObject().Get("Object").ToObject(l.rt)
+	for _, name := range []string{"defineProperty", "defineProperties", "setPrototypeOf"} {
+		_ = object.Delete(name)
+	}
+	l.wrap(object, "create", func(_ goja.Value, args []goja.Value) ([]goja.Value, int64) { return args[:min(len(args), 1)], 0 })
+	methods := object.Get(methodsKey).ToObject(l.rt)
+	for _, name := range []string{"__defineGetter__", "__defineSetter__"} {
+		_ = methods.Delete(name)
+	}
 }
 
 func total(args []goja.Value) (n int64) {
@@ -236,6 +263,12 @@ type cost func(this goja.Value, args []goja.Value) ([]goja.Value, int64)
 
 // wrap replaces a method by one that charges first, and measures what comes out.
 func (l *limiter) wrap(object *goja.Object, name string, cost cost) {
+	l.replaceBy(object, name, cost, false)
+}
+
+// replaceBy is wrap. What is called on an object as a text becomes one first: it must
+// not be another one when it is read again.
+func (l *limiter) replaceBy(object *goja.Object, name string, cost cost, text bool) {
 	original, ok := goja.AssertFunction(object.Get(name))
 	if !ok {
 		return
@@ -245,9 +278,13 @@ func (l *limiter) wrap(object *goja.Object, name string, cost cost) {
 			l.stop()
 		}
 		defer func() { l.depth-- }()
-		args, n := cost(call.This, call.Arguments)
+		this := call.This
+		if _, ok := this.(*goja.Object); ok && text {
+			this = this.ToString()
+		}
+		args, n := cost(this, call.Arguments)
 		l.charge(n)
-		v, err := original(call.This, args...)
+		v, err := original(this, args...)
 		if err != nil {
 			panic(err)
 		}
@@ -285,16 +322,19 @@ func (l *limiter) textCost(name string) cost {
 	switch name {
 	case "repeat":
 		return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
+			args = l.fixed(args)
 			return args, int64(min(math.MaxInt32, math.Abs(numeric(args, 0))*float64(length(this))))
 		}
 	case "padStart", "padEnd":
 		return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
+			args = l.fixed(args)
 			return args, int64(min(math.MaxInt32, math.Abs(numeric(args, 0))))
 		}
 	case "match", "matchAll", "search":
 		return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
 			if len(args) > 0 {
-				if _, ok := args[0].(*goja.Object); !ok {
+				if o, ok := args[0].(*goja.Object); !ok || o.ClassName() != "RegExp" {
+					args = l.fixed(args)
 					l.pattern(args[0])
 				}
 			}
@@ -302,6 +342,11 @@ func (l *limiter) textCost(name string) cost {
 		}
 	case "replace", "replaceAll":
 		return l.replace(name)
+	case "concat":
+		return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
+			args = l.fixed(args)
+			return args, length(this) + total(args)
+		}
 	}
 	return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
 		return args, length(this) + total(args)
@@ -342,6 +387,18 @@ func (l *limiter) replace(name string) cost {
 	}
 }
 
+// fixed are arguments without objects, which may be another text at each look.
+func (l *limiter) fixed(args []goja.Value) []goja.Value {
+	out := slices.Clone(args)
+	for i, a := range out {
+		if _, ok := a.(*goja.Object); ok {
+			out[i] = a.ToString()
+			l.charge(length(out[i]))
+		}
+	}
+	return out
+}
+
 func numeric(args []goja.Value, i int) float64 {
 	if i >= len(args) {
 		return 0
@@ -351,24 +408,8 @@ func numeric(args []goja.Value, i int) float64 {
 
 func (l *limiter) listCost(name string) cost {
 	switch name {
-	case "join", "toString", "toLocaleString":
-		return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
-			n := length(this)
-			l.charge(n)
-			separator := int64(1)
-			if len(args) > 0 {
-				separator = length(args[0])
-			}
-			made := n * separator
-			if o, ok := this.(*goja.Object); ok {
-				for i := range n {
-					if made += length(o.Get(strconv.FormatInt(i, 10))); made > maxLength {
-						break
-					}
-				}
-			}
-			return args, made
-		}
+	case "toLocaleString":
+		return func(_ goja.Value, args []goja.Value) ([]goja.Value, int64) { return args, maxLength + 1 }
 	case "flat":
 		return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) {
 			if len(args) > 0 && numeric(args, 0) > maxDepth {
@@ -395,6 +436,37 @@ func (l *limiter) listCost(name string) cost {
 		}
 	}
 	return func(this goja.Value, args []goja.Value) ([]goja.Value, int64) { return args, length(this) }
+}
+
+// join is Array's, in the order of ECMA-262 23.1.3.18, which measures as it goes. A
+// list in itself has no end.
+func (l *limiter) join(call goja.FunctionCall) goja.Value {
+	if l.depth++; l.depth > maxDepth {
+		l.stop()
+	}
+	defer func() { l.depth-- }()
+	o := call.This.ToObject(l.rt)
+	n := length(o)
+	l.charge(n)
+	separator := ","
+	if s := call.Argument(0); !goja.IsUndefined(s) {
+		separator = s.String()
+	}
+	var out strings.Builder
+	for i := range n {
+		if i > 0 {
+			out.WriteString(separator)
+		}
+		if v := o.Get(strconv.FormatInt(i, 10)); v != nil && !goja.IsUndefined(v) && !goja.IsNull(v) {
+			out.WriteString(v.String())
+		}
+		if out.Len() > 4*maxLength || l.expired.Load() {
+			l.stop()
+		}
+	}
+	v := l.rt.ToValue(out.String())
+	l.charge(length(v))
+	return v
 }
 
 // parts counts the members of lists in lists, as a tree.

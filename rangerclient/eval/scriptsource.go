@@ -144,6 +144,10 @@ func (m *measurer) look(node any) {
 		default: // a big integer
 			m.fail()
 		}
+	case *ast.PropertyKeyed:
+		m.accessor(x.Kind)
+	case *ast.MethodDefinition:
+		m.accessor(x.Kind)
 	case *ast.BracketExpression:
 		if _, ok := x.Member.(*ast.StringLiteral); !ok {
 			m.plain = false
@@ -153,6 +157,13 @@ func (m *measurer) look(node any) {
 		m.member(x.Identifier.Name)
 	case *ast.Identifier:
 		m.member(x.Name)
+	}
+}
+
+// accessor refuses a property that may be another one at each look.
+func (m *measurer) accessor(kind ast.PropertyKind) {
+	if kind == ast.PropertyKindGet || kind == ast.PropertyKindSet {
+		m.fail()
 	}
 }
 
@@ -168,7 +179,7 @@ func memberName(e ast.Expression) unistring.String {
 var guarded = map[string]bool{
 	"Array": true, "Object": true, "String": true, "RegExp": true, "JSON": true, "J": true, "Symbol": true, "constructor": true, "apply": true, "call": true,
 	"bind": true, "globalThis": true, "parse": true, "stringify": true, "toString": true, "eval": true, "Function": true, "Proxy": true, "__proto__": true,
-	"BigInt": true, "ArrayBuffer": true, "getPrototypeOf": true, "escape": true, "encodeURIComponent": true, "encodeURI": true,
+	"defineProperty": true, "defineProperties": true, "create": true, "BigInt": true, "ArrayBuffer": true, "getPrototypeOf": true, "escape": true, "encodeURIComponent": true, "encodeURI": true,
 }
 
 func (m *measurer) member(name unistring.String) {
