@@ -44,6 +44,7 @@ type Event struct {
 	Tables    []Table  `json:"tables,omitempty"`
 	Policies  []Action `json:"policies,omitempty"`
 	Denials   []Denial `json:"denials,omitempty"`
+	Changes   []Change `json:"changes,omitempty"`
 
 	Rows       int64   `json:"rows"`
 	DurationMS float64 `json:"duration_ms"`
@@ -82,6 +83,16 @@ type Denial struct {
 	Privilege string          `json:"privilege"`
 	Reason    policy.Reason   `json:"reason"`
 	By        []policy.Origin `json:"by,omitempty"`
+	// Path are the parts of Object.
+	Path []string `json:"-"`
+}
+
+// Change is an object that the object gate let the principal create, change or
+// drop. Whether the statement did it, the outcome says.
+type Change struct {
+	Object     string          `json:"object"` // of a creation, what is to hold the new one
+	Privileges []string        `json:"privileges"`
+	By         []policy.Origin `json:"by,omitempty"`
 	// Path are the parts of Object.
 	Path []string `json:"-"`
 }

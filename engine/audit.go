@@ -35,6 +35,18 @@ func (st *statement) describe(e *audit.Event, err error) {
 			Path: objectPath(d.object),
 		})
 	}
+	for _, c := range st.changed {
+		change := audit.Change{Object: objectText(c.object), Path: objectPath(c.object)}
+		for _, p := range c.rights {
+			change.Privileges = append(change.Privileges, string(p))
+		}
+		for _, o := range c.by {
+			if !slices.Contains(change.By, o) {
+				change.By = append(change.By, o)
+			}
+		}
+		e.Changes = append(e.Changes, change)
+	}
 	if st.record == nil {
 		if fault.Is(err, fault.Withheld) {
 			st.describeWithheld(e)

@@ -74,10 +74,11 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.reprojectTags(ctx, stmt)
 		case *parse.ShowTags:
 			return st.showTags(ctx, stmt)
-		case *parse.CreateSchema, *parse.DropSchema, *parse.AlterSchema,
-			*parse.CreateTable, *parse.DropTable, *parse.Truncate, *parse.RenameTable, *parse.AlterTable,
-			*parse.CreateView, *parse.DropView, *parse.AlterView,
-			*parse.Insert, *parse.Update, *parse.Delete, *parse.Merge, *parse.Call:
+		}
+		switch {
+		case isDDL(stmt):
+			return st.ddl(ctx, stmt)
+		case parse.IsWrite(stmt):
 			return nil, unsupported("writing")
 		}
 		return nil, unsupported(fmt.Sprintf("this statement (%s)", kind))
@@ -111,7 +112,10 @@ func kindOf(stmt parse.Statement) string {
 	case *parse.Prepare, *parse.Deallocate:
 		return "prepare"
 	}
-	if parse.IsWrite(stmt) {
+	switch {
+	case isDDL(stmt):
+		return "ddl"
+	case parse.IsWrite(stmt):
 		return sqlKinds[parse.Write]
 	}
 	return "other"
@@ -125,6 +129,12 @@ func (st *statement) sql(ctx context.Context, sql *parse.SQL, args []plan.Litera
 		return &Result{}, nil
 	case parse.Write:
 		return nil, unsupported("writing")
+	case parse.Show:
+		if ref, ok := parse.ShowCreateTable(sql); ok {
+			if res, err := st.showCreateTable(ctx, ref); res != nil || err != nil {
+				return res, err
+			}
+		}
 	}
 	governed, record, err := st.govern(ctx, sql, args)
 	if err != nil {

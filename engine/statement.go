@@ -31,6 +31,7 @@ type statement struct {
 	record  *rewrite.Record
 	denial  []denial
 	allowed []grant
+	changed []permission
 	salt    []byte
 }
 

@@ -215,7 +215,8 @@ func TestWhoMayTag(t *testing.T) {
 	if strings.ReplaceAll(there.Error(), "customers", "customerz") != none.Error() {
 		t.Errorf("%q and %q tell the two apart", there, none)
 	}
-	refused(t, f.eve, "ALTER TABLE bank.customers SET TBLPROPERTIES ('sqe.column-tags' = '{}')", fault.Unsupported)
+	refused(t, f.eve, "ALTER TABLE bank.customers SET TBLPROPERTIES ('sqe.column-tags' = '{}')", fault.BadStatement)
+	refused(t, f.eve, "ALTER TABLE bank.customers UNSET TBLPROPERTIES IF EXISTS ('sqe.column-tags', 'sqe.tags')", fault.BadStatement)
 	must(t, f.root, "ALTER TABLE bank.customers UNSET TAGS (national_id)", "")
 	must(t, f.eve, firstID, "184729103")
 }

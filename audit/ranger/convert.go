@@ -70,6 +70,7 @@ func (c *converter) events(e audit.Event) []Event {
 	if len(s.out) > 0 && e.Outcome != "ok" {
 		return s.finish()
 	}
+	s.changes()
 	var done []string
 	for i := range e.Tables {
 		if t := &e.Tables[i]; !slices.Contains(done, t.Name) {
@@ -193,6 +194,23 @@ func (s *statement) denials() {
 			Access: r.read, Action: "select", Resource: join(append(r.table(path(nil, a.Table), src), a.Column)), ResType: r.column,
 			Reason: "withheld",
 		}, info{})
+	}
+}
+
+// changes adds what the object gate let the principal change.
+func (s *statement) changes() {
+	for _, c := range s.event.Changes {
+		by := c.By
+		if len(by) == 0 {
+			by = []policy.Origin{s.decider()}
+		}
+		for _, o := range by {
+			objects, _, src := s.services(o)
+			for _, p := range c.Privileges {
+				resource, kind := object(path(c.Path, c.Object), src, p)
+				s.add(objects, o, Event{Access: accessOf(p), Action: p, Resource: resource, ResType: kind, Result: 1}, info{})
+			}
+		}
 	}
 }
 
@@ -359,7 +377,9 @@ func object(at []string, src Source, privilege string) (resource, kind string) {
 	}
 	kind = "table"
 	switch {
-	case strings.HasPrefix(privilege, "namespace-"):
+	case privilege == "namespace-create" && len(at) == 1: // a new one in the catalog
+		kind = "catalog"
+	case strings.HasPrefix(privilege, "namespace-"), privilege == "table-create", privilege == "view-create":
 		kind = "namespace"
 	case strings.HasPrefix(privilege, "catalog-"):
 		kind = "catalog"

@@ -1,0 +1,398 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sqe/catalog"
+	"sqe/engine/parse"
+	"sqe/fault"
+	"sqe/plan"
+	"sqe/policy"
+)
+
+// replaceRights are needed, on the table itself, beside the right to create: a table
+// that is replaced loses its rows and gets another definition.
+var replaceRights = []policy.Privilege{
+	tableDrop, tableSchemaAdd, tableSchemaSet, tableSpecAdd, tableSortAdd, tableSortSet, tablePropsSet, tablePropsRemove, tableRefRemove,
+}
+
+// createTable is CREATE TABLE with columns, and CREATE TABLE LIKE.
+func (st *statement) createTable(ctx context.Context, x *parse.CreateTable) (*Result, error) {
+	o, err := st.named(x.Table)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.mayCreate(ctx, "CREATE", "table", o, tableCreate); err != nil {
+		return nil, err
+	}
+	d, err := st.tableDefinition(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	for range mostDefinitionTry {
+		created, err := st.createNamed(ctx, o, d, x.Replace, x.IfNotExists)
+		switch {
+		case fault.Is(err, fault.Conflict) && ctx.Err() == nil:
+			continue // something took the name meanwhile
+		case fault.Is(err, fault.NoDatabase):
+			return nil, unknownDatabase(o.database)
+		case err != nil:
+			return nil, err
+		case !created:
+			return st.warned(append(x.Warnings, "table '"+o.Name+"' exists")), nil
+		}
+		return st.warned(x.Warnings), nil
+	}
+	return nil, fault.New(fault.Conflict, "the name '%s' is taken and given up by others all the time; nothing was changed, try again", o.Name)
+}
+
+// createNamed creates a table of a name that may be taken. fault.Conflict: it was
+// taken meanwhile.
+func (st *statement) createNamed(ctx context.Context, o *object, d catalog.TableDefinition, replace, ifNotExists bool) (created bool, err error) {
+	kind, err := st.occupant(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	options := catalog.CreateOptions{IfTaken: catalog.Refuse}
+	switch {
+	case kind == byTable && ifNotExists:
+		return false, nil
+	case kind == byTable && replace:
+		if err := st.mayReplace(ctx, o); err != nil {
+			return false, err
+		}
+		options.IfTaken = catalog.Replace
+	case kind != free:
+		return false, o.exists(kind)
+	}
+	_, _, err = o.changer.CreateTable(ctx, o.TableName, d, options)
+	if fault.Is(err, fault.Exists) {
+		err = fault.Wrap(fault.Conflict, err, "the name '%s' was taken meanwhile", o.Name)
+	}
+	return err == nil, err
+}
+
+// mayReplace asks whether the principal may give a table another definition. One
+// that policies or tags are on needs the right to apply policies: a column of
+// another name is not the one that they name.
+func (st *statement) mayReplace(ctx context.Context, o *object) error {
+	if err := st.mayTable(ctx, "CREATE OR REPLACE", o, replaceRights...); err != nil {
+		return err
+	}
+	if st.principal.Admin {
+		return nil
+	}
+	t, err := o.load(ctx)
+	if err != nil {
+		return err
+	}
+	g, err := st.governed(t)
+	if err != nil {
+		return err
+	}
+	if g.Named || g.carries() {
+		return st.governedRefusal(o, "replace", "table '"+o.Name+"', which policies or tags are on; DROP it and CREATE it anew, or ask an administrator")
+	}
+	return nil
+}
+
+// governedRefusal is the refusal of what only those may do who may apply policies.
+func (st *statement) governedRefusal(o *object, privilege, what string) error {
+	st.denied(policy.TableObject(o.TableName), tablePolicies, policy.Decision{Visible: true, Reason: policy.NoGrant})
+	return fault.New(fault.Denied, "only an administrator of this server may %s %s", privilege, what)
+}
+
+// tablePolicies is what the audit log names for it.
+const tablePolicies policy.Privilege = "table-policy-detach"
+
+// tableDefinition is what the table is to be.
+func (st *statement) tableDefinition(ctx context.Context, x *parse.CreateTable) (d catalog.TableDefinition, err error) {
+	props, err := properties(x.Properties)
+	if err != nil {
+		return d, err
+	}
+	if x.Like != nil {
+		source, err := st.named(*x.Like)
+		if err != nil {
+			return d, err
+		}
+		if err := st.mayTable(ctx, "CREATE TABLE LIKE", source, policy.TableProps); err != nil {
+			return d, err
+		}
+		t, err := source.load(ctx)
+		if err != nil {
+			return d, err
+		}
+		if d, err = catalog.DefinitionOf(t); err != nil {
+			return d, err
+		}
+		maps.Copy(d.Properties, props)
+		if props["format-version"] != "" {
+			d.FormatVersion = 0
+		}
+	} else {
+		d.Properties = props
+		for _, c := range x.Columns {
+			f, err := st.column(ctx, c)
+			if err != nil {
+				return d, err
+			}
+			d.Fields = append(d.Fields, f)
+		}
+		for _, p := range x.Partitioned {
+			d.Partitions = append(d.Partitions, partitionOf(p))
+		}
+		d.Sort = sortOf(x.Sorted)
+	}
+	for _, name := range x.Identifier {
+		d.Identifiers = append(d.Identifiers, []string{name})
+	}
+	if x.Comment != "" {
+		d.Comment = x.Comment
+	}
+	return d, nil
+}
+
+func partitionOf(p parse.PartitionField) catalog.PartitionField {
+	return catalog.PartitionField{Path: p.Column, Transform: p.Transform.Name, Arg: p.Arg, Name: p.Name}
+}
+
+func sortOf(list []parse.SortField) []catalog.SortField {
+	var out []catalog.SortField
+	for _, s := range list {
+		out = append(out, catalog.SortField{Path: s.Column, Transform: s.Name, Arg: s.Arg, Desc: s.Desc, NullsFirst: s.NullsFirst})
+	}
+	return out
+}
+
+// dropTables is DROP TABLE. All rights are asked, and all tables looked for, before
+// the first one is dropped.
+func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Result, error) {
+	rights := []policy.Privilege{tableDrop}
+	if x.Purge {
+		rights = append(rights, tableDataWrite)
+	}
+	var drop []*object
+	var notes []string
+	for _, ref := range x.Tables {
+		o, err := st.named(ref)
+		if err == nil {
+			err = st.mayTable(ctx, "DROP", o, rights...)
+		}
+		if err == nil {
+			var names []string
+			if names, err = o.catalog.Tables(ctx, o.Namespace); err == nil && !slices.Contains(names, o.Name) {
+				err = o.missing()
+			}
+		}
+		if x.IfExists && fault.Is(err, fault.NotFound) {
+			notes = append(notes, err.Error())
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(drop, func(other *object) bool { return other.Key() == o.Key() }) {
+			return nil, fault.New(fault.BadStatement, "Not unique table: '%s'", o.Name)
+		}
+		drop = append(drop, o)
+	}
+	for i, o := range drop {
+		purged, err := o.changer.DropTable(ctx, o.TableName, x.Purge, x.IfExists)
+		if err != nil {
+			return nil, partly(o.hidden(err), i, "dropped")
+		}
+		if purged.Left > 0 {
+			notes = append(notes, fmt.Sprintf("%d files of table '%s' were left: they lie outside of its folder, or could not be deleted", purged.Left, o.Name))
+		}
+	}
+	return st.warned(notes), nil
+}
+
+// partly says how far a statement came that failed at its n-th object.
+func partly(err error, n int, what string) error {
+	if n == 0 {
+		return err
+	}
+	return fault.Wrap(fault.KindOf(err), err, "%s; the first %d of the statement were %s", err, n, what)
+}
+
+// renaming is one step of RENAME TABLE.
+type renaming struct {
+	from, to *object
+	view     bool
+}
+
+func (r renaming) run(ctx context.Context, back bool) error {
+	from, to := r.from, r.to
+	if back {
+		from, to = to, from
+	}
+	if r.view {
+		return from.changer.RenameView(ctx, from.TableName, to.TableName)
+	}
+	return from.changer.RenameTable(ctx, from.TableName, to.TableName)
+}
+
+// renameTables is RENAME TABLE, of tables and views, in the order of the statement.
+// All rights are asked before the first one is renamed; when one fails, those
+// before it get their names back.
+func (st *statement) renameTables(ctx context.Context, list []parse.Rename) (*Result, error) {
+	var steps []renaming
+	// now is what an earlier step has given a name: names may go round.
+	now := map[string]*object{}
+	for _, x := range list {
+		r := renaming{}
+		var err error
+		if r.from, err = st.named(x.From); err != nil {
+			return nil, err
+		}
+		if r.to, err = st.named(x.To); err != nil {
+			return nil, err
+		}
+		if r.from.TableName.Catalog != r.to.TableName.Catalog {
+			return nil, fault.New(fault.Unsupported, "a table cannot be renamed into another catalog; create it there with CREATE TABLE ... AS")
+		}
+		origin := now[r.from.Key()]
+		if origin == nil {
+			origin = r.from
+		}
+		if r.view, err = st.mayRename(ctx, origin, r.to); err != nil {
+			return nil, err
+		}
+		delete(now, r.from.Key())
+		now[r.to.Key()] = origin
+		steps = append(steps, r)
+	}
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if err := st.keepsPolicies(ctx, now[key], steps, key); err != nil {
+			return nil, err
+		}
+	}
+	for i, r := range steps {
+		kind, err := st.occupant(ctx, r.to)
+		if err == nil && kind != free {
+			err = r.to.exists(kind)
+		}
+		if err == nil {
+			err = r.run(ctx, false)
+			if fault.Is(err, fault.Exists) {
+				err = r.to.taken()
+			}
+			if fault.Is(err, fault.NoDatabase) {
+				err = unknownDatabase(r.to.database)
+			}
+			err = r.from.hidden(err)
+		}
+		if err == nil {
+			continue
+		}
+		for done := i - 1; done >= 0; done-- {
+			if back := steps[done].run(context.WithoutCancel(ctx), true); back != nil {
+				return nil, partly(err, done+1, "renamed and could not get their names back")
+			}
+		}
+		return nil, err
+	}
+	return st.warned(nil), nil
+}
+
+// mayRename asks for the rights to rename a table, or a view when the principal may
+// rename no table of that name. Who renames a table must be able to read it: under
+// its new name others may, or the principal itself.
+func (st *statement) mayRename(ctx context.Context, from, to *object) (view bool, err error) {
+	tableErr := st.mayTable(ctx, "RENAME", from, tableDrop, policy.TableDataRead)
+	if tableErr == nil {
+		names, err := from.catalog.Tables(ctx, from.Namespace)
+		if err != nil {
+			return false, err
+		}
+		if slices.Contains(names, from.Name) {
+			return false, st.mayCreate(ctx, "RENAME", "table", to, tableCreate)
+		}
+		tableErr = from.missing()
+	}
+	if !fault.Is(tableErr, fault.NotFound) {
+		return false, tableErr
+	}
+	refused := len(st.denial)
+	if err := st.mayView(ctx, "RENAME", from, viewDrop); err != nil {
+		return false, err
+	}
+	names, err := from.catalog.Views(ctx, from.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if !slices.Contains(names, from.Name) {
+		return false, from.missing()
+	}
+	st.denial = st.denial[:refused]
+	return true, st.mayCreate(ctx, "RENAME", "view", to, viewCreate)
+}
+
+// keepsPolicies refuses to give a table a name under which the policies treat it
+// otherwise, to everybody who may not apply policies.
+func (st *statement) keepsPolicies(ctx context.Context, from *object, steps []renaming, key string) error {
+	i := slices.IndexFunc(steps, func(r renaming) bool { return r.to.Key() == key })
+	to := steps[i].to
+	if st.principal.Admin || steps[i].view || from.Key() == key {
+		return nil
+	}
+	t, err := from.load(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := st.governed(t)
+	if err != nil {
+		return err
+	}
+	renamed := *t
+	renamed.Name = to.TableName
+	after, err := st.governed(&renamed)
+	if err != nil {
+		return err
+	}
+	if slices.Equal(before.By, after.By) || len(before.By) == 0 && !before.carries() {
+		return nil
+	}
+	return st.governedRefusal(from, "rename", fmt.Sprintf("table '%s' to '%s': policies find it by its name, and would act otherwise on the new one", from.Name, to.Name))
+}
+
+// governance is what the policies of all sources say of a table, whoever asks.
+type governance struct {
+	policy.Governance
+	table *plan.Table
+}
+
+// carries reports whether the table or a column has a tag.
+func (g *governance) carries() bool { return len(g.table.Tags) > 0 || len(g.Tagged) > 0 }
+
+// governed asks every source. One that cannot tell counts as one that governs the
+// table under this name and under no other.
+func (st *statement) governed(t *plan.Table) (*governance, error) {
+	states, err := st.policies()
+	if err != nil {
+		return nil, err
+	}
+	out := &governance{table: t}
+	out.Tagged = map[int]bool{}
+	for i, s := range states {
+		source := st.engine.sources[i].Name() + "\x00"
+		g, ok := s.(policy.Governor)
+		if !ok {
+			out.By, out.Named = append(out.By, source+t.Name.Key()), true
+			continue
+		}
+		x := g.Governs(t)
+		for _, by := range x.By {
+			out.By = append(out.By, source+by)
+		}
+		out.Named = out.Named || x.Named
+		out.Texts = append(out.Texts, x.Texts...)
+		maps.Copy(out.Tagged, x.Tagged)
+	}
+	return out, nil
+}
