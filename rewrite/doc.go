@@ -17,6 +17,9 @@
 //     withholds the column (a mask); it never means that nothing is restricted.
 //   - Tables that a policy text reads are scans marked Definer. They stand in the
 //     condition of a guard's filter and nowhere else.
+//   - A statement that changes rows (GovernWrite) changes rows that the user sees, by
+//     values that the user sees. What it keeps of a row is raw, is read outside of
+//     guards by Complete alone, and goes to the same column of the new row.
 //   - Everything here is pure: no network, no clock, no SQL library.
 //
 // The package must never see data, decide who is restricted, or put a policy text

@@ -21,7 +21,12 @@ import (
 // It fails with fault.Withheld when the statement refers to a withheld column,
 // and with whatever lookup fails with.
 func Govern(root plan.Node, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, error), salt func() []byte) (plan.Node, *Record, error) {
-	g := &governor{ids: ids, lookup: lookup, salt: salt, used: usedColumns(root), record: &Record{}, tables: map[*Bound]int{}}
+	g := &governor{ids: ids, lookup: lookup, salt: salt}
+	return g.govern(root)
+}
+
+func (g *governor) govern(root plan.Node) (plan.Node, *Record, error) {
+	g.used, g.record, g.tables = usedColumns(root), &Record{}, map[*Bound]int{}
 	// Transform goes into sub-queries, where row-engine rewriters have missed scans.
 	out, err := plan.Transform(root, g.node)
 	if err != nil {
@@ -42,6 +47,9 @@ type governor struct {
 	used   *usage
 	record *Record
 	tables map[*Bound]int // index in record
+	// target is the table whose rows the statement changes: of its scans the place
+	// of a row may be read. nil in a query.
+	target *plan.Table
 }
 
 func (g *governor) node(n plan.Node) (plan.Node, error) {
@@ -93,9 +101,14 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 	// One block for all references: there are at most as many as columns.
 	refs := make([]plan.Ref, 0, n)
 	var masked map[plan.ColumnID]bool
-	var custom []int // indexes into items
+	var custom []*column // of the items in customized
+	var customized []int
 	for i := range s.Cols {
 		c := &s.Cols[i]
+		virtual := plan.IsVirtual(c.FieldID)
+		if virtual && !g.placed(s, c) {
+			return nil, fault.New(fault.Internal, "the plan reads where the rows of table '%s' lie", s.Table.Name)
+		}
 		live := g.used.live.has(c.ID)
 		// Naming a withheld column is refused even where its value is not needed.
 		if _, ok := b.withheld[c.FieldID]; ok && (live || g.used.named.has(c.ID)) {
@@ -104,7 +117,9 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		if !live {
 			continue
 		}
-		fields = append(fields, c.FieldID)
+		if !virtual {
+			fields = append(fields, c.FieldID)
+		}
 		items = append(items, plan.Item{Column: c.Column})
 		item := &items[len(items)-1]
 		rule := b.columns[c.FieldID]
@@ -122,7 +137,7 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		}
 		masked[c.ID] = true
 		if rule.custom != nil {
-			custom = append(custom, len(items)-1)
+			custom, customized = append(custom, rule), append(customized, len(items)-1)
 			continue
 		}
 		if item.Expr, err = g.mask(rule, item.Expr); err != nil {
@@ -130,8 +145,8 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		}
 	}
 	// After all other columns: most of what policy texts read is among them.
-	for _, i := range custom {
-		items[i].Expr = b.columns[fields[i]].custom.instantiate(g.ids, r.find)
+	for i, rule := range custom {
+		items[customized[i]].Expr = rule.custom.instantiate(g.ids, r.find)
 	}
 	conditions := make([]plan.Expr, len(b.filters))
 	for i, f := range b.filters {
@@ -148,6 +163,12 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		Input: &plan.Project{Input: in, Items: items},
 		Table: s.Table, Masked: masked, Filtered: len(conditions) > 0,
 	}, nil
+}
+
+// placed reports whether a scan may read the virtual column: the place of a row of
+// the target.
+func (g *governor) placed(s *plan.Scan, c *plan.ScanColumn) bool {
+	return s.Table == g.target && (c.FieldID == plan.FileField || c.FieldID == plan.PositionField)
 }
 
 func (g *governor) mask(c *column, raw plan.Expr) (plan.Expr, error) {

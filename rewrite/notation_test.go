@@ -18,7 +18,7 @@ import (
 
 // The tests write plans and policy texts as lists in parentheses:
 //
-//	plan: (scan TABLE [ALIAS]) (definer TABLE [ALIAS]) (filter COND PLAN)
+//	plan: (scan TABLE [ALIAS]) (definer TABLE [ALIAS]) (target TABLE [ALIAS]) (filter COND PLAN)
 //	      (project ((NAME EXPR)...) PLAN) (aggregate ((NAME EXPR)...) ((NAME FUNC EXPR...)...) PLAN)
 //	      (join KIND PLAN PLAN [COND]) (lateral PLAN PLAN) (union PLAN PLAN) (except PLAN PLAN)
 //	      (distinct PLAN) (sort EXPR PLAN) (limit N PLAN) (recursive PLAN PLAN) (worktable)
@@ -137,13 +137,18 @@ func (b *builder) node(x any, outer []plan.Column) plan.Node {
 	}
 	last := len(l) - 1
 	switch l[0] {
-	case "scan", "definer":
+	case "scan", "definer", "target":
 		alias := l[1].(string)
 		if len(l) > 2 {
 			alias = l[2].(string)
 		}
 		s := b.scan(l[1].(string), alias)
 		s.Definer = b.definer || l[0] == "definer"
+		if l[0] == "target" {
+			file, pos := b.column("_file", plan.String), b.column("_pos", plan.Int64)
+			b.alias[file.ID], b.alias[pos.ID] = alias, alias
+			s.Cols = append(s.Cols, plan.ScanColumn{Column: file, FieldID: plan.FileField}, plan.ScanColumn{Column: pos, FieldID: plan.PositionField})
+		}
 		return s
 	case "values":
 		c := b.column("v", plan.Int64)
@@ -248,7 +253,7 @@ func (b *builder) items(x any, in []plan.Column) []plan.Item {
 }
 
 var typeNames = map[string]arrow.DataType{
-	"string": plan.String, "long": plan.Int64, "int": plan.Int32, "double": plan.Float64, "date": plan.Date, "boolean": plan.Bool,
+	"json": plan.JSON, "string": plan.String, "long": plan.Int64, "int": plan.Int32, "double": plan.Float64, "date": plan.Date, "boolean": plan.Bool,
 }
 
 func (b *builder) expr(x any, in []plan.Column) plan.Expr {

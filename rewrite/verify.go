@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"sqe/fault"
@@ -18,7 +20,8 @@ import (
 //   - a column of the guard that is not exactly a raw column is in Guard.Masked;
 //   - scans marked Definer stand in sub-queries of a guard's filter and nowhere
 //     else, and only such scans stand there;
-//   - no column made inside a guard is referred to, or made again, outside.
+//   - no column made inside a guard is referred to, or made again, outside;
+//   - nothing reads where a row lies (VerifyWrite is for statements that do).
 //
 // It cannot know whether a mask or filter is the right one.
 func Verify(root plan.Node) error {
@@ -26,6 +29,11 @@ func Verify(root plan.Node) error {
 	if err := v.outside(root); err != nil {
 		return err
 	}
+	return v.finish()
+}
+
+// finish checks the references that were collected.
+func (v *verifier) finish() error {
 	// Only now are the columns of every guard known, whatever the order of nodes.
 	for _, id := range v.refs {
 		if v.ownerOf(id) != 0 {
@@ -45,6 +53,8 @@ type verifier struct {
 	owner  []int32
 	guards int32
 	refs   []plan.ColumnID // of expressions outside guards
+	// target is the table of which guards may show the place of a row; nil in a query.
+	target *plan.Table
 }
 
 const made int32 = -1
@@ -138,6 +148,9 @@ func (v *verifier) guard(g *plan.Guard) error {
 		if !v.own(c.ID, by) {
 			return violation("a raw column is made twice")
 		}
+		if plan.IsVirtual(c.FieldID) && (scan.Table != v.target || c.FieldID != plan.FileField && c.FieldID != plan.PositionField) {
+			return violation("a query reads where a row lies")
+		}
 	}
 	if scan.Prune != nil {
 		if err := v.inside(scan.Prune, by, false); err != nil {
@@ -203,6 +216,9 @@ func (v *verifier) definer(n plan.Node, by int32) error {
 		case *plan.Scan:
 			if !n.Definer {
 				err = violation("a filter reads a table with the rights of the user")
+			}
+			if slices.ContainsFunc(n.Cols, func(c plan.ScanColumn) bool { return plan.IsVirtual(c.FieldID) }) {
+				err = violation("a filter reads where a row lies")
 			}
 		case *plan.Guard, *plan.Foreign:
 			err = violation("a filter holds a piece that cannot stand there")
