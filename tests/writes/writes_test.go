@@ -45,7 +45,7 @@ func python(t *testing.T) string {
 	}
 	path := filepath.Join(dir, "venv", "bin", "python")
 	if _, err := os.Stat(path); err != nil {
-		t.Fatal("the Python environment is missing: run tests/install python")
+		t.Fatal("the Python environment is missing: run tests/install spark")
 	}
 	return path
 }
@@ -266,6 +266,15 @@ func TestPyIceberg(t *testing.T) {
 	l.append("nested", `[{"id":1,"s":{"a":1,"b":"x"},"l":["2024-02-29",null],"m":[{"key":"k","value":"1.50"}]},{"id":2,"s":null,"l":null,"m":null}]`)
 	l.tables["nested"] = [][]string{{"1", "{a:1,b:x}", "[2024-02-29,None]", "[[k,1.50]]"}, {"2", "NULL", "NULL", "NULL"}}
 
+	l.deleted()
+	l.check()
+	l.compare()
+}
+
+// deleted makes tables of every version and mode, of which rows are deleted before and
+// after the partitioning changes.
+func (l *lake) deleted() {
+	l.Helper()
 	for _, version := range []string{"1", "2", "3"} {
 		for _, mode := range []string{"copy-on-write", "merge-on-read"} {
 			if version == "1" && mode == "merge-on-read" {
@@ -288,8 +297,89 @@ func TestPyIceberg(t *testing.T) {
 			l.tables[name] = [][]string{{"3", "b"}, {"5", "a"}, {"6", "a"}, {"8", "c"}}
 		}
 	}
-	l.check()
-	l.compare()
+}
+
+// TestSpark: Spark reads tables with deletes of both modes and versions, sees the same
+// row ids, and deletes go on from one engine to the other.
+func TestSpark(t *testing.T) {
+	l := newLake(t)
+	l.deleted()
+	args := []string{"spark_read.py", l.dir, filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(python(t)))), "java"), "lake"}
+	before := map[string]map[int64]int64{}
+	for name := range l.tables {
+		args = append(args, "ns."+name)
+		before[name] = l.rowIDs(name)
+	}
+	cmd := exec.Command(python(t), args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	body, err := cmd.Output()
+	if err != nil {
+		text := stderr.String()
+		t.Fatalf("%v\n%s", err, text[max(0, len(text)-4000):])
+	}
+	var got map[string]struct {
+		Rows   [][]string `json:"rows"`
+		RowIDs [][]int64  `json:"row_ids"`
+	}
+	l.must(json.Unmarshal(body, &got))
+	for name, want := range l.tables {
+		spark := got["ns."+name]
+		if fmt.Sprint(spark.Rows) != fmt.Sprint(want) {
+			t.Errorf("%s: Spark reads\n%v\nwant\n%v", name, spark.Rows, want)
+		}
+		if strings.Contains(name, "_v3_") && len(spark.RowIDs) != len(want) {
+			t.Errorf("%s: Spark gives %d row ids", name, len(spark.RowIDs))
+		}
+		for _, r := range spark.RowIDs {
+			if id, ok := before[name][r[0]]; !ok || id != r[1] {
+				t.Errorf("%s: row %d has the id %d for Spark and %d here", name, r[0], r[1], id)
+			}
+		}
+		// Spark has deleted row 3; here goes another one of the same files.
+		after := l.rowIDs(name)
+		if _, ok := after[3]; ok || len(after) != len(want)-1 {
+			t.Errorf("%s: %d rows after Spark's delete: %v", name, len(after), after)
+		}
+		l.end(name, 8)
+		if left := l.rowIDs(name); len(left) != len(want)-2 {
+			t.Errorf("%s: %v", name, left)
+		}
+	}
+}
+
+// rowIDs are the ids of rows by their column id; -1 where there are none.
+func (l *lake) rowIDs(name string) map[int64]int64 {
+	l.Helper()
+	t := l.load(name)
+	s := &plan.Scan{Table: t, Cols: []plan.ScanColumn{
+		{Column: plan.Column{ID: 1, Name: "id", Type: plan.Int64}, FieldID: 1},
+		{Column: plan.Column{ID: 2, Name: "_row_id", Type: plan.Int64}, FieldID: plan.RowIDField},
+	}}
+	tasks, err := l.options.Planner.Tasks(ctx, t)
+	l.must(err)
+	out := map[int64]int64{}
+	for _, tk := range tasks {
+		r, err := l.options.Planner.ReadTask(ctx, s, tk)
+		l.must(err)
+		for {
+			b, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			l.must(err)
+			ids, rows := b.Column(0).(*array.Int64), b.Column(1).(*array.Int64)
+			for i := range ids.Len() {
+				out[ids.Value(i)] = -1
+				if rows.IsValid(i) {
+					out[ids.Value(i)] = rows.Value(i)
+				}
+			}
+			b.Release()
+		}
+		l.must(r.Close())
+	}
+	return out
 }
 
 // compare has the engine's executor read every table, as files where it can, and
