@@ -8,8 +8,8 @@ import (
 )
 
 // castExpr converts as MySQL does: exact numbers round half away from zero, floats
-// to an even integer (MySQL uses rint), text is read by MySQL's rules (only with
-// try: what is no number or date is NULL).
+// to an even integer (MySQL uses rint), text is read by MySQL's rules (what is no
+// number or date is an error as in strict mode, with try NULL).
 func castExpr(s string, from, to arrow.DataType, try bool) (string, error) {
 	t, err := sqlType(to)
 	if err != nil {
@@ -47,10 +47,15 @@ func castExpr(s string, from, to arrow.DataType, try bool) (string, error) {
 		if isBinary(to) {
 			return "encode(" + s + ")", nil
 		}
-		if !try {
-			return refuse()
+		x, err := fromText(s, to, t)
+		if err != nil || try {
+			return x, err
 		}
-		return fromText(s, to, t)
+		if to.ID() == arrow.DATE32 {
+			// A time of day would be lost.
+			x = "CASE WHEN CAST(" + x + " AS TIMESTAMP) = " + native("parse_timestamp", s) + " THEN " + x + " END"
+		}
+		return "coalesce(" + x + ", CASE WHEN " + s + " IS NOT NULL THEN CAST(error(" + quote(textMark) + ") AS " + t + ") END)", nil
 	}
 	switch {
 	case to.ID() == arrow.BOOL && plan.IsNumeric(from):

@@ -17,6 +17,7 @@ const (
 	streamMark = "sqe-stream: "
 	jsonMark   = "sqe-json: "
 	roundsMark = "sqe-rounds: "
+	textMark   = "sqe-text: "
 )
 
 // engineError is an error of DuckDB. Its text holds values of rows: it is a
@@ -54,6 +55,8 @@ func failure(ctx context.Context, msg string) error {
 	switch {
 	case strings.Contains(msg, rangeMark):
 		return fault.Wrap(fault.OutOfRange, cause, "a numeric result is out of range")
+	case strings.Contains(msg, textMark):
+		return fault.Wrap(fault.OutOfRange, cause, "a text is no number, date or time, or is out of the range of the type that it is converted to")
 	case strings.Contains(msg, jsonMark):
 		return fault.Wrap(fault.BadStatement, cause, "Invalid JSON text in a value of a JSON function")
 	case strings.Contains(msg, roundsMark):
