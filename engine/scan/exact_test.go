@@ -242,3 +242,24 @@ func TestReadTask(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 }
+
+// TestPercentSigns: a percent sign in a location is itself where such a file is
+// there, else it begins an escape.
+func TestPercentSigns(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/raw%20x", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for location, want := range map[string]string{
+		"file://" + dir + "/raw%20x": dir + "/raw%20x",
+		"file:" + dir + "/raw%20x":   dir + "/raw%20x",
+		"file://" + dir + "/not%20x": dir + "/not x",
+		"file://" + dir + "/100%/x":  dir + "/100%/x",
+		dir + "/raw%20x":             dir + "/raw%20x",
+		"s3://bucket/a%20b":          "",
+	} {
+		if got := localPath(location); got != want {
+			t.Errorf("%s: %s, want %s", location, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -140,8 +141,23 @@ func localPath(location string) string {
 		return ""
 	}
 	u, err := url.Parse(location)
+	if err != nil {
+		// A percent sign that begins no escape: itself.
+		u, err = url.Parse(strings.ReplaceAll(location, "%", "%25"))
+	}
 	if err != nil || (u.Host != "" && !strings.EqualFold(u.Host, "localhost")) {
 		return ""
+	}
+	// Writers disagree about a percent sign: for Hadoop and PyIceberg it is itself, for
+	// iceberg-go it begins an escape.
+	if strings.Contains(u.RawPath+u.EscapedPath(), "%") {
+		raw := location[len(scheme)+1:]
+		if rest, authority := strings.CutPrefix(raw, "//"); authority {
+			raw = rest[len(u.Host):]
+		}
+		if _, err := os.Lstat(raw); err == nil {
+			return raw
+		}
 	}
 	return u.Path
 }

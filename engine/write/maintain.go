@@ -87,7 +87,7 @@ func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o
 		if err := ctx.Err(); err != nil {
 			return out, j.failure(err)
 		}
-		if err := j.target.fs.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := j.remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			out.Left = append(out.Left, p)
 		} else {
 			out.Files++
@@ -236,20 +236,26 @@ func (j *job) orphans(ctx context.Context, meta table.Metadata, location string,
 			return nil, err
 		}
 	}
-	used := map[string]bool{plainPath(location): true}
+	used := map[string]bool{}
+	use := func(location string) {
+		for _, p := range spellings(location) {
+			used[p] = true
+		}
+	}
+	use(location)
 	for _, set := range []map[string]bool{named.lists, named.manifests, named.files} {
 		for p := range set {
-			used[plainPath(p)] = true
+			use(p)
 		}
 	}
 	for e := range meta.PreviousFiles() {
-		used[plainPath(e.MetadataFile)] = true
+		use(e.MetadataFile)
 	}
 	for s := range meta.Statistics() {
-		used[plainPath(s.StatisticsPath)] = true
+		use(s.StatisticsPath)
 	}
 	for s := range meta.PartitionStatistics() {
-		used[plainPath(s.StatisticsPath)] = true
+		use(s.StatisticsPath)
 	}
 	root := meta.Location()
 	type found struct{ path, dir string }
@@ -268,9 +274,9 @@ func (j *job) orphans(ctx context.Context, meta table.Metadata, location string,
 		if d.IsDir() {
 			return nil
 		}
-		plain := plainPath(p)
+		plain := spellings(p)[0]
 		dir := path.Dir(plain)
-		if strings.HasSuffix(plain, ".metadata.json") && !used[plain] && dir != path.Dir(plainPath(location)) {
+		if strings.HasSuffix(plain, ".metadata.json") && !used[plain] && dir != path.Dir(spellings(location)[0]) {
 			// Another table lies in this folder, or in the one above.
 			foreign[dir] = true
 			if path.Base(dir) == "metadata" {
@@ -308,16 +314,40 @@ func (j *job) orphans(ctx context.Context, meta table.Metadata, location string,
 	return out, nil
 }
 
-// plainPath is a location in one spelling: file:/a, file:///a and /a are one file.
-func plainPath(location string) string {
-	scheme, _, found := strings.Cut(location, ":")
+// spellings are the names that a file may have in the file system: file:/a, file:///a
+// and /a are one file, and a percent sign in a location of a local file is itself for
+// some writers and begins an escape for others. The first takes it for itself.
+func spellings(location string) []string {
+	scheme, rest, found := strings.Cut(location, ":")
 	if !found || strings.ContainsAny(scheme, "/\\") {
-		return path.Clean(location)
+		return []string{path.Clean(location)}
 	}
-	if strings.EqualFold(scheme, "file") {
-		if u, err := url.Parse(location); err == nil {
-			return path.Clean(u.Path)
+	if !strings.EqualFold(scheme, "file") {
+		return []string{location}
+	}
+	raw := rest
+	if r, authority := strings.CutPrefix(rest, "//"); authority {
+		_, r, _ = strings.Cut(r, "/")
+		raw = "/" + r
+	}
+	out := []string{path.Clean(raw)}
+	if u, err := url.Parse(location); err == nil && path.Clean(u.Path) != out[0] {
+		out = append(out, path.Clean(u.Path))
+	}
+	return out
+}
+
+// remove deletes a file, under the first of its names that is there.
+func (j *job) remove(location string) error {
+	names := spellings(location)
+	if len(names) == 1 {
+		return j.target.fs.Remove(location)
+	}
+	err := fs.ErrNotExist
+	for _, p := range names {
+		if err = j.target.fs.Remove(p); !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	return location
+	return err
 }

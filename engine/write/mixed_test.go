@@ -1,7 +1,12 @@
 package write
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -94,5 +99,40 @@ func TestEqualityDeletes(t *testing.T) {
 		if n := l.countByIceberg("t"); n != len(want) {
 			t.Errorf("%s: iceberg-go reads %d rows of %d after a rewrite", mode, n, len(want))
 		}
+	}
+}
+
+// TestPercentSigns: a file of another writer, in whose location a percent sign is
+// itself, is read, is no orphan, and is deleted when it expires.
+func TestPercentSigns(t *testing.T) {
+	l := newLake(t)
+	l.create("t", creation{schema: simple(), version: "2"})
+	l.append("t", objects(0, 5))
+	own := l.dataFiles("t")[0]
+	body, err := os.ReadFile(strings.TrimPrefix(own.FilePath(), "file://"))
+	l.must(err)
+	other := filepath.Dir(strings.TrimPrefix(own.FilePath(), "file://")) + "/city=a%2Fb/x.parquet"
+	l.must(os.MkdirAll(filepath.Dir(other), 0o755))
+	l.must(os.WriteFile(other, body, 0o600))
+	l.commit("t", func(tx *table.Transaction) {
+		b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, "file://"+other, iceberg.ParquetFile, nil, nil, nil, own.Count(), own.FileSizeBytes())
+		l.must(err)
+		l.must(tx.AddDataFiles(ctx, []iceberg.DataFile{b.Build()}, nil))
+	})
+	l.want(l.read("t"), append(rowsText(0, 5), rowsText(0, 5)...)...)
+	l.age("t", 48*time.Hour)
+	res, err := RemoveOrphans(ctx, l.load("t"), 24*time.Hour, l.options())
+	l.must(err)
+	if res.Files != 0 {
+		t.Fatalf("%d orphans", res.Files)
+	}
+	l.want(l.read("t"), append(rowsText(0, 5), rowsText(0, 5)...)...)
+	_, err = Overwrite(ctx, l.load("t"), All, nil, l.options())
+	l.must(err)
+	time.Sleep(5 * time.Millisecond)
+	_, err = ExpireSnapshots(ctx, l.load("t"), ExpireOptions{OlderThan: time.Millisecond, RetainLast: 1}, l.options())
+	l.must(err)
+	if _, err := os.Stat(other); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
 	}
 }
