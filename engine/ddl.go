@@ -248,6 +248,9 @@ const (
 // occupant finds what has a name.
 func (st *statement) occupant(ctx context.Context, o *object) (occupied, error) {
 	tables, err := o.catalog.Tables(ctx, o.Namespace)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.NoDatabase) {
+		return free, unknownDatabase(o.database)
+	}
 	if err != nil {
 		return free, err
 	}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -91,14 +92,14 @@ func (s *gateState) Version() string { return "1" }
 
 func (s *gateState) Roles(identity.Principal) []string { return nil }
 
-// Authorize grants everything to root, to others what they have on the object or on
+// Authorize grants everything to root and sue, to others what they have on the object or on
 // all objects below its namespace (ns.*).
 func (s *gateState) Authorize(p identity.Principal, o policy.Object, right policy.Privilege) policy.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	has := func(r policy.Privilege) bool {
 		below := strings.Join(o.Namespace, ".") + ".*"
-		return p.Name == "root" || s.grants[p.Name+" "+string(r)+" "+objectName(o)] || o.Name != "" && s.grants[p.Name+" "+string(r)+" "+below]
+		return p.Name == "root" || p.Name == "sue" || s.grants[p.Name+" "+string(r)+" "+objectName(o)] || o.Name != "" && s.grants[p.Name+" "+string(r)+" "+below]
 	}
 	s.asked = append(s.asked, string(right)+" "+objectName(o))
 	d := policy.Decision{Allow: has(right), Reason: policy.NoGrant, By: []policy.Origin{{Source: "gate", Policy: "grants", ID: 1}}}
@@ -135,7 +136,7 @@ type ddlFixture struct {
 	gate    *gate
 	catalog *catalog.SQL
 	// root may do everything and administers policies; sue may do everything and
-	// administers nothing; bob may do what a test grants; nil may see nothing.
+	// administers nothing; bob may do what a test grants; nobody may see nothing.
 	root, sue, bob, nobody *engine.Session
 }
 
@@ -161,7 +162,7 @@ func openDDL(t *testing.T) *ddlFixture {
 	return f
 }
 
-// may grants rights to sue on an object, in blanks between them.
+// may grants rights on an object, with blanks between them.
 func (f *ddlFixture) may(user, object, rights string) {
 	f.gate.grant(user, object, strings.Fields(rights)...)
 }
@@ -365,3 +366,5 @@ func TestChangesAreAudited(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
