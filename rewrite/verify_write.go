@@ -41,6 +41,9 @@ func (v *verifier) changes(w *plan.Write) error {
 		if b.Op < plan.InsertRow || b.Op > plan.DeleteRow {
 			return violation("it is not known which change a row is")
 		}
+		if w.Overwrite && b.Op != plan.InsertRow {
+			return violation("rows are replaced and changed at once")
+		}
 		places = places || b.Op != plan.InsertRow
 		for field, id := range b.Values {
 			_, isField := w.Target.Field(field)

@@ -11,12 +11,16 @@ import (
 // it is. w does not change.
 //
 // It fails as Govern does; with fault.Withheld when a withheld column is assigned;
-// and with fault.Denied when a column gets values that its own mask made, which
+// with fault.Denied when INSERT OVERWRITE would remove rows that a filter may hide; and
+// with fault.Denied when a column gets values that its own mask made, which
 // would replace what the mask hides by the mask.
 func GovernWrite(w *plan.Write, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, error), salt func() []byte) (*plan.Write, *Record, error) {
 	target, err := boundTarget(w, lookup)
 	if err != nil {
 		return nil, nil, err
+	}
+	if w.Overwrite && len(target.filters) > 0 {
+		return nil, nil, fault.New(fault.Denied, "a row filter hides rows of table '%s' from you, and INSERT OVERWRITE would remove them; use DELETE and INSERT", w.Target.Name)
 	}
 	for _, b := range w.Branches {
 		for id := range b.Values {

@@ -12,7 +12,7 @@ import (
 	"sqe/plan"
 )
 
-// changing reads what a test says of a write: "change TABLE", a line for each branch
+// changing reads what a test says of a write: "change TABLE [overwrite]", a line for each branch
 // (insert|update|delete FIELD=COLUMN...), and the columns _file, _pos and branch when
 // the plan has them.
 func (w *world) changing(text string) (*plan.Write, *plan.IDs, error) {
@@ -32,6 +32,7 @@ func (w *world) changing(text string) (*plan.Write, *plan.IDs, error) {
 		switch {
 		case len(words) > 0 && words[0] == "change":
 			out.Target = w.tables[words[1]]
+			out.Overwrite = len(words) > 2 && words[2] == "overwrite"
 		case len(words) > 0 && op[words[0]] != 0:
 			branches = append(branches, branch{op[words[0]], words[1:]})
 		default:
