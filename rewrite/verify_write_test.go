@@ -180,7 +180,7 @@ func TestVerifyWrite(t *testing.T) {
 		"no branch":      func(w *plan.Write, _ *plan.Project) { w.Branches = nil },
 		"no target":      func(w *plan.Write, _ *plan.Project) { w.Target = nil },
 		"another target": func(w *plan.Write, _ *plan.Project) { w.Target = testTables()["people"] },
-		"an overwrite":          func(w *plan.Write, _ *plan.Project) { w.Overwrite = true },
+		"an overwrite":   func(w *plan.Write, _ *plan.Project) { w.Overwrite = true },
 		"no operation":   func(w *plan.Write, _ *plan.Project) { w.Branches = []plan.WriteBranch{{}} },
 		"a value of elsewhere": func(w *plan.Write, _ *plan.Project) {
 			w.Branches = []plan.WriteBranch{{Op: plan.UpdateRow, Values: map[int]plan.ColumnID{1: 999}}}
