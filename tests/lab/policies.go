@@ -113,6 +113,19 @@ func (p *Policies) grant(name, namespace, table, user string) {
 		object{"policyItems": item(user, []string{"select"}, nil)})
 }
 
+// Allow gives a user rights of the object gate: on a table or view of a namespace,
+// on a namespace (no table), or on the catalog (no namespace).
+func (p *Policies) Allow(user, namespace, table string, rights ...string) {
+	on := object{"root": values("*"), "catalog": values(Catalog)}
+	if namespace != "" {
+		on["namespace"] = values(namespace)
+	}
+	if table != "" {
+		on["table"] = values(table)
+	}
+	p.add(&p.polaris, accessPolicy, "polaris", "rights of "+user+" on "+namespace+" "+table, on, object{"policyItems": item(user, rights, nil)})
+}
+
 // Mask puts a mask on a column for pat.
 func (p *Policies) Mask(table, column, kind, expression string) {
 	info := object{"dataMaskType": kind}
