@@ -51,8 +51,10 @@ func TestReplaceGoverned(t *testing.T) {
 	f.do(f.root, "ALTER TABLE tagged SET TAGS (a = (PII))")
 	f.governs(map[string]policy.Governance{
 		"named": {By: []string{"mask"}, Named: true}, "everywhere": {By: []string{"mask of all"}}, "outside": {Tagged: map[int]bool{1: true}},
+		"filtered": {By: []string{"filter of all"}, Texts: []string{"a = 1"}},
 	})
-	for _, name := range []string{"named", "tagged", "outside"} {
+	f.do(f.root, "CREATE TABLE filtered (a INT)")
+	for _, name := range []string{"named", "tagged", "outside", "filtered"} {
 		f.onlyAdministrators("CREATE OR REPLACE TABLE " + name + " (b INT)")
 		// The same name is found by the same policies, and the rows are gone.
 		f.do(f.sue, "DROP TABLE "+name)
@@ -201,4 +203,32 @@ func TestMasksFollow(t *testing.T) {
 	must(t, f.root, "SELECT * FROM v", "184729103")
 	f.do(f.root, "CREATE VIEW w AS SELECT tax_id FROM customers WHERE cust_id = 1")
 	must(t, f.sue, "SELECT * FROM w", "xxxxx9103")
+}
+
+// TestDefaultsUnderMasks: the default of a masked column is a value of its rows, and
+// shows to nobody who sees the column masked, nor in a table that is made like it.
+func TestDefaultsUnderMasks(t *testing.T) {
+	f := openDDL(t)
+	f.do(f.root, "CREATE TABLE d (a INT, s STRING DEFAULT 'plain') TBLPROPERTIES ('format-version' = '3')")
+	f.do(f.root, "ALTER TABLE d ADD COLUMN secret STRING DEFAULT '184729103'")
+	id := column(f.table("d"), "secret")
+	f.gate.mu.Lock()
+	f.gate.state.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions {
+		r := &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}
+		if t.Name.Name == "d" && p.Name == "sue" {
+			r.Columns[id] = policy.ColumnRule{Kind: policy.Mask, Action: "MASK_SHOW_LAST_4", Origin: policy.Origin{Source: "gate", Policy: "m", ID: 2}}
+		}
+		return r
+	}
+	f.gate.mu.Unlock()
+	f.do(f.sue, "CREATE TABLE e LIKE d")
+	for s, want := range map[*engine.Session]bool{f.root: true, f.sue: false} {
+		got, err := query(s, "SHOW CREATE TABLE d")
+		if err != nil || strings.Contains(got, "184729103") != want || !strings.Contains(got, "plain") {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+	if got := f.created("e"); strings.Contains(got, "184729103") || !strings.Contains(got, "plain") {
+		t.Error(got)
+	}
 }

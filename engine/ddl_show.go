@@ -36,9 +36,43 @@ func (st *statement) showCreateTable(ctx context.Context, ref parse.TableRef) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := st.hideDefaults(ctx, r.Table, &d); err != nil {
+		return nil, err
+	}
 	out := table("Table", "Create Table")
 	out.row(ref.Name, createText(ref.Name, d))
 	return out.result(), nil
+}
+
+// hideDefaults takes away the defaults of columns that a policy masks or withholds:
+// they are values of rows.
+func (st *statement) hideDefaults(ctx context.Context, t *plan.Table, d *catalog.TableDefinition) error {
+	b, err := st.bound(ctx, t)
+	if err != nil {
+		return err
+	}
+	ruled := map[int]bool{}
+	for _, c := range b.Record().Columns {
+		ruled[c.Field] = true
+	}
+	for i, f := range d.Fields {
+		d.Fields[i] = withoutDefaults(f, ruled, false)
+	}
+	return nil
+}
+
+// withoutDefaults is the field without the defaults of those that are ruled, and of
+// what is inside them.
+func withoutDefaults(f plan.Field, ruled map[int]bool, above bool) plan.Field {
+	above = above || ruled[f.ID]
+	if above {
+		f.Initial, f.Default = nil, nil
+	}
+	f.Children = slices.Clone(f.Children)
+	for i, c := range f.Children {
+		f.Children[i] = withoutDefaults(c, ruled, above)
+	}
+	return f
 }
 
 // createText is the statement, in the grammar of package parse.

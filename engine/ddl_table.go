@@ -93,7 +93,7 @@ func (st *statement) mayReplace(ctx context.Context, o *object) error {
 	if err != nil {
 		return err
 	}
-	if g.Named || g.carries() {
+	if g.Named || len(g.Texts) > 0 || g.carries() {
 		return st.governedRefusal(o, "replace", "table '"+o.Name+"', which policies or tags are on; DROP it and CREATE it anew, or ask an administrator")
 	}
 	return nil
@@ -127,6 +127,9 @@ func (st *statement) tableDefinition(ctx context.Context, x *parse.CreateTable) 
 			return d, err
 		}
 		if d, err = catalog.DefinitionOf(t); err != nil {
+			return d, err
+		}
+		if err := st.hideDefaults(ctx, t, &d); err != nil {
 			return d, err
 		}
 		maps.Copy(d.Properties, props)
