@@ -34,18 +34,28 @@ func between(t *testing.T, text, from, to string) string {
 // forms are the rows of the manual's table of rights, with the statements that they
 // are about; the first that matches counts.
 var forms = []struct{ statement, row string }{
-	{"^CREATE SCHEMA", "`CREATE SCHEMA`"}, {"^ALTER SCHEMA", "`ALTER SCHEMA`"}, {"^DROP SCHEMA", "`DROP SCHEMA`"},
-	{"^CREATE TABLE .* LIKE", "`CREATE TABLE ... LIKE`"}, {"^CREATE TABLE", "`CREATE TABLE`"}, {"^CREATE OR REPLACE TABLE", "`CREATE OR REPLACE TABLE`"},
-	{"PARTITION FIELD", "`ALTER TABLE ... PARTITION FIELD`"}, {"WRITE ORDERED", "`ALTER TABLE ... WRITE`"},
+	{"^CREATE SCHEMA", "`CREATE SCHEMA`"},
+	{"^ALTER SCHEMA", "`ALTER SCHEMA`"},
+	{"^DROP SCHEMA", "`DROP SCHEMA`"},
+	{"^CREATE TABLE .* LIKE", "`CREATE TABLE ... LIKE`"},
+	{"^CREATE TABLE", "`CREATE TABLE`"},
+	{"^CREATE OR REPLACE TABLE", "`CREATE OR REPLACE TABLE`"},
+	{"PARTITION FIELD", "`ALTER TABLE ... PARTITION FIELD`"},
+	{"WRITE ORDERED", "`ALTER TABLE ... WRITE`"},
 	{"^ALTER TABLE .* UNSET TBLPROPERTIES", "`ALTER TABLE ... UNSET TBLPROPERTIES`"},
 	{"^ALTER TABLE .* SET TBLPROPERTIES|^ALTER TABLE [^ ]* COMMENT", "`ALTER TABLE ... SET TBLPROPERTIES`, `COMMENT`"},
-	{"CREATE (BRANCH|TAG)", "`ALTER TABLE ... CREATE`, `REPLACE` of a branch or tag"}, {"DROP (BRANCH|TAG)", "`ALTER TABLE ... DROP` of a branch or tag"},
+	{"CREATE (BRANCH|TAG)", "`ALTER TABLE ... CREATE`, `REPLACE` of a branch or tag"},
+	{"DROP (BRANCH|TAG)", "`ALTER TABLE ... DROP` of a branch or tag"},
 	{"^CALL", "`CALL system.rollback_to_...`, `set_current_snapshot`"},
 	{"^RENAME TABLE|^ALTER TABLE .* RENAME TO", "`RENAME TABLE`, `ALTER TABLE ... RENAME TO`"},
 	{"^ALTER TABLE", "`ALTER TABLE` of columns and identifier fields"},
-	{"PURGE$", "`DROP TABLE ... PURGE`"}, {"^DROP TABLE", "`DROP TABLE`"},
-	{"^CREATE VIEW", "`CREATE VIEW`"}, {"^CREATE OR REPLACE VIEW", "`CREATE OR REPLACE VIEW`"},
-	{"^ALTER VIEW .* RENAME TO", "`ALTER VIEW ... RENAME TO`, `RENAME TABLE` of a view"}, {"^ALTER VIEW", "`ALTER VIEW`"}, {"^DROP VIEW", "`DROP VIEW`"},
+	{"PURGE$", "`DROP TABLE ... PURGE`"},
+	{"^DROP TABLE", "`DROP TABLE`"},
+	{"^CREATE VIEW", "`CREATE VIEW`"},
+	{"^CREATE OR REPLACE VIEW", "`CREATE OR REPLACE VIEW`"},
+	{"^ALTER VIEW .* RENAME TO", "`ALTER VIEW ... RENAME TO`, `RENAME TABLE` of a view"},
+	{"^ALTER VIEW", "`ALTER VIEW`"},
+	{"^DROP VIEW", "`DROP VIEW`"},
 }
 
 // TestDocumentedRights: the manual names for each statement the rights that

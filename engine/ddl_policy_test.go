@@ -189,9 +189,12 @@ func TestMasksFollow(t *testing.T) {
 	}
 	see("national_id")
 	for _, x := range [][2]string{
-		{"ALTER TABLE customers RENAME COLUMN national_id TO tax_id", "tax_id"}, {"ALTER TABLE customers ADD COLUMN national_id STRING FIRST", "tax_id"},
-		{"ALTER TABLE customers MODIFY COLUMN tax_id STRING COMMENT 'x' FIRST", "tax_id"}, {"ALTER TABLE customers SET TBLPROPERTIES ('a' = 'b')", "tax_id"},
-		{"ALTER TABLE customers CREATE TAG v1", "tax_id"}, {"ALTER TABLE customers DROP COLUMN nationality", "tax_id"},
+		{"ALTER TABLE customers RENAME COLUMN national_id TO tax_id", "tax_id"},
+		{"ALTER TABLE customers ADD COLUMN national_id STRING FIRST", "tax_id"},
+		{"ALTER TABLE customers MODIFY COLUMN tax_id STRING COMMENT 'x' FIRST", "tax_id"},
+		{"ALTER TABLE customers SET TBLPROPERTIES ('a' = 'b')", "tax_id"},
+		{"ALTER TABLE customers CREATE TAG v1", "tax_id"},
+		{"ALTER TABLE customers DROP COLUMN nationality", "tax_id"},
 	} {
 		f.do(f.sue, x[0])
 		see(x[1])
