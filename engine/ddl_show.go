@@ -14,13 +14,14 @@ import (
 
 	"sqe/catalog"
 	"sqe/engine/parse"
+	"sqe/fault"
 	"sqe/plan"
 )
 
-// showCreateTable is SHOW CREATE TABLE of a table: a statement that makes another
-// one like it. nil: it is a view, or none may be seen, and the binder answers. Types
-// have their MySQL names where there are any, because clients read them.
-func (st *statement) showCreateTable(ctx context.Context, ref parse.TableRef) (*Result, error) {
+// showCreate is SHOW CREATE TABLE and SHOW CREATE VIEW: a statement that makes
+// another one like it. nil: the binder answers. Types have their MySQL names where
+// there are any, because clients read them.
+func (st *statement) showCreate(ctx context.Context, ref parse.TableRef, view bool) (*Result, error) {
 	database := ref.Database
 	if database == "" {
 		database = st.session.Database()
@@ -28,9 +29,19 @@ func (st *statement) showCreateTable(ctx context.Context, ref parse.TableRef) (*
 	if _, meta := metadataSuffix(ref.Name); database == "" || meta != "" {
 		return nil, nil
 	}
+	if strings.EqualFold(database, "information_schema") {
+		return nil, nil
+	}
 	r, err := relations{st}.Relation(ctx, database, ref.Name, plan.AsOf{})
-	if err != nil || r.Table == nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case r.View != nil:
+		out := table("View", "Create View", "character_set_client", "collation_connection")
+		out.row(ref.Name, "CREATE VIEW "+quoteName(ref.Name)+" AS "+r.View.SQL, "utf8mb4", "utf8mb4_0900_bin")
+		return out.result(), nil
+	case view:
+		return nil, fault.New(fault.BadStatement, "'%s.%s' is not VIEW", database, ref.Name)
 	}
 	d, err := catalog.DefinitionOf(r.Table)
 	if err != nil {

@@ -127,6 +127,15 @@ func (st *statement) viewFields(ctx context.Context, o *object, x *parse.CreateV
 	if home, _, err := st.engine.catalogs.Resolve(names.home, o.Name); names.unqualified && (err != nil || home.Key() != o.Key()) {
 		return nil, fault.New(fault.BadStatement, "the view is in another database than the current one, where its tables without a database would be looked for; name them with their database, or USE that of the view")
 	}
+	// It must bind in the way of those who read it, too.
+	names.self = &catalog.View{Name: o.TableName, SQL: text, Catalog: o.TableName.Catalog, Namespace: o.Namespace}
+	read, _, err := parse.Parse("SELECT * FROM " + quoteName(o.Name))
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := st.engine.binder.Describe(ctx, session, names, read.(*parse.SQL)); err != nil {
+		return nil, fault.Wrap(fault.KindOf(err), err, "the query cannot be that of a view: %s", err)
+	}
 	if len(x.Columns) > 0 && len(x.Columns) != len(columns) {
 		return nil, fault.New(fault.BadStatement, "the view names %d columns, and its query has %d", len(x.Columns), len(columns))
 	}
@@ -165,10 +174,15 @@ type viewNames struct {
 	home        string
 	view        plan.TableName
 	unqualified bool
+	// self is the view that is created, once its query was bound by itself.
+	self *catalog.View
 }
 
 // Relation implements bind.Relations.
 func (v *viewNames) Relation(ctx context.Context, database, name string, at plan.AsOf) (*bind.Relation, error) {
+	if database == currentDatabase && v.self != nil && name == v.view.Name {
+		return &bind.Relation{View: v.self}, nil
+	}
 	if database == currentDatabase {
 		if database = v.home; database == "" {
 			return nil, fault.New(fault.NoDatabase, "No database selected")

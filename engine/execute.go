@@ -130,8 +130,8 @@ func (st *statement) sql(ctx context.Context, sql *parse.SQL, args []plan.Litera
 	case parse.Write:
 		return nil, unsupported("writing")
 	case parse.Show:
-		if ref, ok := parse.ShowCreateTable(sql); ok {
-			if res, err := st.showCreateTable(ctx, ref); res != nil || err != nil {
+		if ref, view, ok := parse.ShowCreate(sql); ok {
+			if res, err := st.showCreate(ctx, ref, view); res != nil || err != nil {
 				return res, err
 			}
 		}

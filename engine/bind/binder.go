@@ -264,13 +264,14 @@ func dependsOnValues(err error) bool {
 // other statement. It implements sql.Parser.
 type viewParser struct{}
 
-func (viewParser) parse(text string) (sqlparser.Statement, error) {
+func (viewParser) parse(ctx context.Context, text string) (sqlparser.Statement, error) {
 	st, rest, err := parse.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	if v, ok := st.(*parse.CreateView); ok && rest == "" && text == viewHead(v.View.Name)+v.Query.Text {
-		// The definition of a view that is expanded, as viewDefinition makes it.
+	if _, ok := st.(*parse.CreateView); ok && rest == "" && stateOf(ctx).definitions[text] {
+		// The definition of a view that is expanded, as viewDefinition makes it: what is
+		// folded must not be folded again.
 		ast, err := sqlparser.Parse(text)
 		if err != nil {
 			return nil, err
@@ -292,23 +293,25 @@ func (viewParser) parse(text string) (sqlparser.Statement, error) {
 }
 
 // ParseSimple implements sql.Parser.
-func (p viewParser) ParseSimple(text string) (sqlparser.Statement, error) { return p.parse(text) }
+func (p viewParser) ParseSimple(text string) (sqlparser.Statement, error) {
+	return p.parse(context.Background(), text)
+}
 
 // Parse implements sql.Parser.
-func (p viewParser) Parse(_ *sql.Context, text string, _ bool) (sqlparser.Statement, string, string, error) {
-	ast, err := p.parse(text)
+func (p viewParser) Parse(ctx *sql.Context, text string, _ bool) (sqlparser.Statement, string, string, error) {
+	ast, err := p.parse(ctx, text)
 	return ast, text, "", err
 }
 
 // ParseWithOptions implements sql.Parser.
-func (p viewParser) ParseWithOptions(_ context.Context, text string, _ rune, _ bool, _ sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
-	ast, err := p.parse(text)
+func (p viewParser) ParseWithOptions(ctx context.Context, text string, _ rune, _ bool, _ sqlparser.ParserOptions) (sqlparser.Statement, string, string, error) {
+	ast, err := p.parse(ctx, text)
 	return ast, text, "", err
 }
 
 // ParseOneWithOptions implements sql.Parser.
-func (p viewParser) ParseOneWithOptions(_ context.Context, text string, _ sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
-	ast, err := p.parse(text)
+func (p viewParser) ParseOneWithOptions(ctx context.Context, text string, _ sqlparser.ParserOptions) (sqlparser.Statement, int, error) {
+	ast, err := p.parse(ctx, text)
 	return ast, len(text), err
 }
 

@@ -186,7 +186,9 @@ func (d database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefi
 	if st.views++; st.views > maxViews {
 		return sql.ViewDefinition{}, false, fault.New(fault.Limit, "the statement expands more than %d views; a view may refer to itself, or views of views repeat too often", maxViews)
 	}
-	return viewDefinition(name, r), true, nil
+	def := viewDefinition(name, r)
+	st.definitions[def.CreateViewStatement] = true
+	return def, true, nil
 }
 
 // maxViews bounds the views that one statement expands.

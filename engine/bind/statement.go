@@ -27,6 +27,8 @@ type statement struct {
 	functions map[string]Provide
 	relations map[relationKey]relationAnswer
 	views     int // expanded so far
+	// definitions are the texts of the views that were expanded: folded already.
+	definitions map[string]bool
 	// feed holds the rows of the children of a foreign tree.
 	feed []*feed
 	// limits bound what the row executor produces, produced counts it.
@@ -50,14 +52,14 @@ type relationAnswer struct {
 }
 
 func newStatement(rel Relations, s *Session) *statement {
-	return &statement{rel: rel, session: s, relations: map[relationKey]relationAnswer{}, withheld: map[string]string{}}
+	return &statement{rel: rel, session: s, relations: map[relationKey]relationAnswer{}, withheld: map[string]string{}, definitions: map[string]bool{}}
 }
 
 func stateOf(ctx context.Context) *statement {
 	st, _ := ctx.Value(stateKey{}).(*statement)
 	if st == nil {
 		// Never in a statement; nothing resolves without one.
-		return &statement{rel: noRelations{}, relations: map[relationKey]relationAnswer{}, withheld: map[string]string{}}
+		return &statement{rel: noRelations{}, relations: map[relationKey]relationAnswer{}, withheld: map[string]string{}, definitions: map[string]bool{}}
 	}
 	return st
 }

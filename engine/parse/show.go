@@ -6,11 +6,16 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// ShowCreateTable gives the table of SHOW CREATE TABLE; false for another statement.
-func ShowCreateTable(s *SQL) (TableRef, bool) {
+// ShowCreate gives the table or view of SHOW CREATE TABLE and SHOW CREATE VIEW, and
+// whether it must be a view; false for another statement.
+func ShowCreate(s *SQL) (ref TableRef, view, ok bool) {
 	show, ok := s.AST.(*sqlparser.Show)
-	if !ok || !strings.EqualFold(show.Type, "create table") || s.Param > 0 {
-		return TableRef{}, false
+	if !ok || s.Param > 0 {
+		return ref, false, false
 	}
-	return TableRef{Database: show.Table.DbQualifier.String(), Name: show.Table.Name.String()}, true
+	view = strings.EqualFold(show.Type, "create view")
+	if !view && !strings.EqualFold(show.Type, "create table") {
+		return ref, false, false
+	}
+	return TableRef{Database: show.Table.DbQualifier.String(), Name: show.Table.Name.String()}, view, true
 }
