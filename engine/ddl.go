@@ -269,6 +269,7 @@ func (st *statement) occupant(ctx context.Context, o *object) (occupied, error) 
 	default:
 		return free, nil
 	}
+	var last policy.Decision
 	for _, p := range rights {
 		d, err := st.authorize(as, p)
 		if err != nil {
@@ -277,8 +278,9 @@ func (st *statement) occupant(ctx context.Context, o *object) (occupied, error) 
 		if d.Visible {
 			return kind, nil
 		}
-		st.denied(as, p, d)
+		last = d
 	}
+	st.denied(as, rights[0], last)
 	return byHidden, nil
 }
 

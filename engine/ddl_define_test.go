@@ -192,6 +192,15 @@ func TestRenameTables(t *testing.T) {
 		t.Error("the names did not go round")
 	}
 	must(t, f.root, "SELECT * FROM w", "1")
+	// Who may rename a view, and no table of its name, is refused nothing.
+	f.may("bob", "bank.w (view)", "view-drop view-list")
+	f.may("bob", "bank", "view-create")
+	f.may("bob", "bank.v (view)", "view-drop")
+	f.do(f.bob, "RENAME TABLE w TO v")
+	if e := f.journal.last(); e.Outcome != "ok" || len(e.Denials) > 0 {
+		t.Errorf("%+v", e)
+	}
+	f.do(f.bob, "RENAME TABLE v TO w")
 	names := f.names(f.root)
 	refused(t, f.root, "RENAME TABLE a TO aa, b TO bb, w TO customers", fault.Exists)
 	if got := f.names(f.root); got != names {

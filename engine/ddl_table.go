@@ -307,6 +307,7 @@ func (st *statement) renameTables(ctx context.Context, list []parse.Rename) (*Re
 // rename no table of that name. Who renames a table must be able to read it: under
 // its new name others may, or the principal itself.
 func (st *statement) mayRename(ctx context.Context, from, to *object) (view bool, err error) {
+	refused := len(st.denial)
 	tableErr := st.mayTable(ctx, "RENAME", from, tableDrop, policy.TableDataRead)
 	if tableErr == nil {
 		names, err := from.catalog.Tables(ctx, from.Namespace)
@@ -321,7 +322,6 @@ func (st *statement) mayRename(ctx context.Context, from, to *object) (view bool
 	if !fault.Is(tableErr, fault.NotFound) {
 		return false, tableErr
 	}
-	refused := len(st.denial)
 	if err := st.mayView(ctx, "RENAME", from, viewDrop); err != nil {
 		return false, err
 	}
@@ -332,7 +332,7 @@ func (st *statement) mayRename(ctx context.Context, from, to *object) (view bool
 	if !slices.Contains(names, from.Name) {
 		return false, from.missing()
 	}
-	st.denial = st.denial[:refused]
+	st.denial = st.denial[:refused] // it is a view: nothing was refused
 	return true, st.mayCreate(ctx, "RENAME", "view", to, viewCreate)
 }
 
