@@ -195,7 +195,9 @@ func TestCancelledSoon(t *testing.T) {
 		cx, cancel := context.WithCancel(ctx)
 		var at time.Time
 		timer := time.AfterFunc(500*time.Millisecond, func() { at = time.Now(); cancel() })
-		_, err := Append(cx, tb, rows, l.options())
+		o := l.options()
+		o.MemoryBytes = 16 << 20 // a sort that has begun goes on, so a small one
+		_, err := Append(cx, tb, rows, o)
 		took := time.Since(at)
 		timer.Stop()
 		cancel()

@@ -117,7 +117,7 @@ func TestScriptLimits(t *testing.T) {
 			if got != unknown {
 				t.Errorf("it is decided: %d", got)
 			}
-			if took > 1500*time.Millisecond {
+			if took > slowdown*1500*time.Millisecond {
 				t.Errorf("it took %s", took)
 			}
 			grown := int64(peak) - int64(before.HeapInuse+before.StackInuse)
@@ -196,7 +196,7 @@ func TestScriptLimitIsLogged(t *testing.T) {
 // Source that nests deeply is soon refused, and does not exhaust the stack.
 func TestDeepScripts(t *testing.T) {
 	defer func(start time.Time) {
-		if took := time.Since(start); took > 3*time.Second {
+		if took := time.Since(start); took > slowdown*3*time.Second {
 			t.Errorf("it took %s", took)
 		}
 	}(time.Now())

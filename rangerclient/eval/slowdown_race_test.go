@@ -1,0 +1,6 @@
+//go:build race
+
+package eval
+
+// slowdown under the race detector, which is slow itself.
+const slowdown = 12
