@@ -16,8 +16,10 @@ import (
 	"sqe/server"
 )
 
-// openStore opens the embedded policy store and makes the services that sources
-// read and the store lacks.
+// openStore opens the embedded policy store. One that holds no service is new: then
+// the services that sources read are made. In any other, a data service that is not
+// there was deleted or is misspelt, and an empty one in its place would protect
+// nothing: the source refuses every statement until it is there.
 func (in *instance) openStore(ctx context.Context) error {
 	cfg := in.config.Store
 	if cfg.Path == "" {
@@ -39,8 +41,16 @@ func (in *instance) openStore(ctx context.Context) error {
 		return err
 	}
 	in.store = store
+	services, err := store.Services(ctx)
+	if err != nil {
+		return err
+	}
 	for _, p := range in.config.Policies {
 		if p.Kind != "store" {
+			continue
+		}
+		if _, err := store.Service(ctx, p.DataService); admin.KindOf(err) == admin.NotFound && len(services) > 0 {
+			in.log.Warn("the policy store has no such data service, so statements are refused until there is one; is data-service misspelt?", "source", p.Name, "service", p.DataService)
 			continue
 		}
 		if err := ensureServices(ctx, store, p); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -194,5 +195,29 @@ func TestLostStore(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(string(cfg.Server.StateDirectory), "policystore-*-*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// A data service that a store of before does not have, because it is misspelt or was
+// deleted, is not made: an empty one would protect nothing.
+func TestMisspeltService(t *testing.T) {
+	for name, decided := range map[string]bool{"hive": true, "hvie": false} {
+		cfg := demoConfiguration(t, t.TempDir())
+		cfg.Policies[0].DataService = name
+		in := &instance{config: cfg, log: slog.New(slog.DiscardHandler)}
+		defer in.Close()
+		if err := in.openStore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.store.Service(t.Context(), name); (err == nil) != decided {
+			t.Errorf("service %s: %v", name, err)
+		}
+		sources, err := in.openSources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sources[0].State(); (err == nil) != decided {
+			t.Errorf("source of %s: %v", name, err)
+		}
 	}
 }
