@@ -142,7 +142,7 @@ func (st *statement) policyStatus() (*Result, error) {
 func (st *statement) processList() (*Result, error) {
 	out := table("Id", "User", "Host", "db", "Command", "Time", "State", "Info")
 	for _, p := range st.engine.processes.list(st.principal) {
-		out.row(itoa(int64(p.id)), p.user, p.remote, p.database, p.state, itoa(p.seconds), "", p.status)
+		out.row(itoa(int64(p.id)), p.user, p.remote, p.database, p.state, itoa(p.seconds), p.progress, p.status)
 	}
 	return out.result(), nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sort"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type process struct {
 	mu        sync.Mutex
 	database  string
 	statement string // "" when idle
+	progress  string // how far the running statement is, for people
 	since     time.Time
 	cancel    context.CancelCauseFunc
 }
@@ -54,12 +56,34 @@ func (p *processes) remove(pr *process) {
 func (pr *process) begin(fingerprint string, cancel context.CancelCauseFunc) (end func()) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.statement, pr.since, pr.cancel = fingerprint, time.Now(), cancel
+	pr.statement, pr.progress, pr.since, pr.cancel = fingerprint, "", time.Now(), cancel
 	return func() {
 		pr.mu.Lock()
 		defer pr.mu.Unlock()
-		pr.statement, pr.since, pr.cancel = "", time.Now(), nil
+		pr.statement, pr.progress, pr.since, pr.cancel = "", "", time.Now(), nil
 	}
+}
+
+// progress tells the process list how far the statement is, in a few words like
+// "rewriting: 12 of 80 files". It may be called from any goroutine, once for each
+// batch or file. The text counts what the principal may know of: its owner sees it
+// and administrators do. It never holds a value or a path.
+func (st *statement) progress(text string) {
+	pr := st.session.process
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.statement != "" { // a worker may be late
+		pr.progress = text
+	}
+}
+
+// counted is a number with its thousands separated, for people.
+func counted(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // kill cancels the running statement of session id, and closes its connection
@@ -88,9 +112,9 @@ func (p *processes) kill(id uint32, queryOnly bool, by identity.Principal) error
 
 // processInfo is one line of the process list.
 type processInfo struct {
-	id                                    uint32
-	user, remote, database, state, status string
-	seconds                               int64
+	id                                              uint32
+	user, remote, database, state, progress, status string
+	seconds                                         int64
 }
 
 // list shows an administrator every session, everybody else their own.
@@ -108,7 +132,7 @@ func (p *processes) list(to identity.Principal) []processInfo {
 			state: "Sleep", status: pr.statement, seconds: int64(time.Since(pr.since).Seconds()),
 		}
 		if pr.statement != "" {
-			info.state = "Query"
+			info.state, info.progress = "Query", pr.progress
 		}
 		pr.mu.Unlock()
 		out = append(out, info)
