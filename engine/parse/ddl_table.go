@@ -148,13 +148,19 @@ func (p *parser) createTable(replace bool) (Statement, error) {
 		return nil, err
 	}
 	c.Warnings = r.warnings
+	if r.from != nil {
+		if params > 0 {
+			return nil, p.noParameters("a table definition has no parameters")
+		}
+		return tableFrom(c, r.from)
+	}
 	switch {
 	case c.Query != nil && c.Columns != nil:
 		return nil, refuse("CREATE TABLE with columns and a query", "name and type the columns in the query: SELECT CAST(a AS DECIMAL(10,2)) AS b")
 	case c.Like != nil && (c.Query != nil || c.Partitioned != nil || c.Sorted != nil):
 		return nil, refuse("CREATE TABLE LIKE with a query, PARTITIONED BY or SORTED BY", "ALTER the new table")
 	case c.Query == nil && c.Columns == nil && c.Like == nil:
-		return nil, p.expected("columns in brackets, AS and a query, or LIKE and a table")
+		return nil, p.expected("columns in brackets, AS and a query, LIKE and a table, or FROM INFILE")
 	case c.Query == nil && params > 0:
 		return nil, p.noParameters("a table definition has no parameters")
 	}
@@ -265,6 +271,13 @@ func (r *typeReader) tableClauses(c *CreateTable) error {
 			}
 		case r.word(0) == "ignore" || r.word(0) == "replace":
 			return refuse("CREATE TABLE ... "+strings.ToUpper(r.word(0))+" of a query", "Iceberg tables have no unique keys; leave it out")
+		case r.word(0) == "from" && (r.word(1) == "infile" || r.word(1) == "local"):
+			r.pos++
+			r.from = &Infile{}
+			if err := r.infile(r.from); err != nil {
+				return err
+			}
+			return r.infileClauses(r.from)
 		case r.accept("as"):
 			return r.tableQuery(c)
 		case r.queryWord():

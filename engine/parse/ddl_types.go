@@ -119,6 +119,7 @@ type typeReader struct {
 	*parser
 	fields   int
 	warnings []string
+	from     *Infile // of CREATE TABLE ... FROM INFILE
 }
 
 // warn adds a warning once.

@@ -174,7 +174,7 @@ func TestErrors(t *testing.T) {
 		{"use a b", fault.Syntax, "end of the statement"},
 		{"explain policy format", fault.Syntax, "name of a format"},
 		{"show policy", fault.Syntax, "STATUS"},
-		{"load data infile 'x' into table t", fault.Unsupported, "LOAD DATA"},
+		{"load xml infile 'x' into table t", fault.Unsupported, "LOAD XML"},
 		{"select * from t into outfile '/tmp/x'", fault.Unsupported, "OUTFILE"},
 		{"select load_file('/etc/passwd')", fault.Unsupported, "load_file"},
 		{"select sleep(10)", fault.Unsupported, "sleep"},

@@ -14,7 +14,7 @@ func (p *parser) refused() error {
 	}
 	switch p.word(0) {
 	case "load":
-		return no("LOAD DATA", "load the file with sqe import, or write it with a tool of the lakehouse (Spark, PyIceberg)")
+		return no("LOAD "+strings.ToUpper(p.word(1)), "LOAD DATA INFILE reads Parquet and CSV files")
 	case "call":
 		return no("CALL", "SQE has no stored procedures")
 	case "handler":

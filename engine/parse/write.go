@@ -7,6 +7,9 @@ func (p *parser) write() (Statement, error) {
 	if stmt == nil && err == nil {
 		stmt, err = p.ddl()
 	}
+	if stmt == nil && err == nil {
+		stmt, err = p.load()
+	}
 	if err != nil || stmt == nil {
 		return nil, err
 	}
@@ -43,7 +46,8 @@ func IsWrite(stmt Statement) bool {
 	case *SQL:
 		return s.Kind == Write
 	case *CreateSchema, *DropSchema, *AlterSchema, *CreateTable, *DropTable, *Truncate, *RenameTable, *AlterTable,
-		*CreateView, *DropView, *AlterView, *Insert, *Update, *Delete, *Merge, *Call:
+		*CreateView, *DropView, *AlterView, *Insert, *Update, *Delete, *Merge, *Call,
+		*Load, *CreateTableFrom:
 		return true
 	}
 	return false
