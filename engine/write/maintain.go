@@ -3,8 +3,8 @@ package write
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -36,18 +36,37 @@ type ExpireOptions struct {
 	Progress func(done, of int)
 }
 
+// Deleted counts files that were deleted, by what they held.
+type Deleted struct {
+	Data, PositionDeletes, EqualityDeletes, Manifests, ManifestLists, Statistics int
+}
+
 // Maintained says what maintenance did.
 type Maintained struct {
 	Table     *plan.Table
 	Snapshots int // that were expired
 	Files     int // that were deleted
+	// Expired counts the files that ExpireSnapshots deleted.
+	Expired Deleted
+	// Orphans are the files that RemoveOrphans deleted, or would delete.
+	Orphans []string
 	// Left are files that could not be deleted, for the operator; a later
 	// RemoveOrphans finds them.
 	Left []string
 }
 
+// shared refuses to delete files of a table that may share them with others.
+func shared(t *plan.Table) error {
+	if strings.EqualFold(t.Properties["gc.enabled"], "false") {
+		return fault.New(fault.BadStatement, "Table '%s' may share its files with others (gc.enabled is false); they are not deleted", t.Name)
+	}
+	return nil
+}
+
 // ExpireSnapshots expires old snapshots, and deletes the files that no other snapshot
-// needs.
+// needs. A table whose property gc.enabled is false may share its files and is
+// refused. With an error after the commit, Snapshots of what is returned says that
+// there was one; a later RemoveOrphans finds the files that were not deleted.
 func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o Options) (Maintained, error) {
 	j, err := begin(ctx, target, nil, o)
 	if err != nil {
@@ -66,6 +85,9 @@ func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o
 	opts = append(opts, table.WithPostCommit(false))
 	_, err = j.run(func() error {
 		return j.commit(func(_ context.Context, tx *table.Transaction, t *plan.Table) error {
+			if err := shared(t); err != nil {
+				return err
+			}
 			before = t.Handle.(*catalog.Handle).Table.Metadata()
 			return tx.ExpireSnapshots(opts...)
 		})
@@ -83,14 +105,15 @@ func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o
 	if err != nil {
 		return out, j.failure(err)
 	}
-	for i, p := range gone {
+	for i, f := range gone {
 		if err := ctx.Err(); err != nil {
 			return out, j.failure(err)
 		}
-		if err := j.remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			out.Left = append(out.Left, p)
+		if err := j.remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			out.Left = append(out.Left, f.path)
 		} else {
 			out.Files++
+			*f.count(&out.Expired)++
 		}
 		if e.Progress != nil {
 			e.Progress(i+1, len(gone))
@@ -99,15 +122,22 @@ func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o
 	return out, nil
 }
 
+// expired is a file that no snapshot needs.
+type expired struct {
+	path  string
+	count func(*Deleted) *int
+}
+
 // unreferenced lists the files that metadata needs no longer: data files first and
 // manifest lists last, so that what is left of an end in between can be found again.
-func (j *job) unreferenced(ctx context.Context, before, after table.Metadata) ([]string, error) {
+func (j *job) unreferenced(ctx context.Context, before, after table.Metadata) ([]expired, error) {
 	keep := newReferences()
 	for _, s := range after.Snapshots() {
 		if err := keep.snapshot(ctx, j.target.fs, s); err != nil {
 			return nil, err
 		}
 	}
+	keep.statistics(after)
 	drop := newReferences()
 	for _, s := range before.Snapshots() {
 		if after.SnapshotByID(s.SnapshotID) != nil {
@@ -118,28 +148,47 @@ func (j *job) unreferenced(ctx context.Context, before, after table.Metadata) ([
 			return nil, err
 		}
 	}
-	var out []string
-	for _, set := range []struct{ drop, keep map[string]bool }{{drop.files, keep.files}, {drop.manifests, keep.manifests}, {drop.lists, keep.lists}} {
-		var some []string
-		for p := range set.drop {
-			if !set.keep[p] {
-				some = append(some, p)
+	drop.statistics(before)
+	var out []expired
+	add := func(drop, keep map[string]bool, count func(*Deleted) *int) {
+		for _, p := range slices.Sorted(maps.Keys(drop)) {
+			if !keep[p] {
+				out = append(out, expired{p, count})
 			}
 		}
-		slices.Sort(some)
-		out = append(out, some...)
 	}
+	add(drop.files[iceberg.EntryContentData], keep.files[iceberg.EntryContentData], func(d *Deleted) *int { return &d.Data })
+	add(drop.files[iceberg.EntryContentPosDeletes], keep.files[iceberg.EntryContentPosDeletes], func(d *Deleted) *int { return &d.PositionDeletes })
+	add(drop.files[iceberg.EntryContentEqDeletes], keep.files[iceberg.EntryContentEqDeletes], func(d *Deleted) *int { return &d.EqualityDeletes })
+	add(drop.stats, keep.stats, func(d *Deleted) *int { return &d.Statistics })
+	add(drop.manifests, keep.manifests, func(d *Deleted) *int { return &d.Manifests })
+	add(drop.lists, keep.lists, func(d *Deleted) *int { return &d.ManifestLists })
 	return out, nil
 }
 
 // references are the files that snapshots name.
 type references struct {
-	lists, manifests, files map[string]bool
+	lists, manifests, stats map[string]bool
+	files                   map[iceberg.ManifestEntryContent]map[string]bool
 	skip                    map[string]bool // manifests not to be read
 }
 
 func newReferences() *references {
-	return &references{lists: map[string]bool{}, manifests: map[string]bool{}, files: map[string]bool{}}
+	return &references{
+		lists: map[string]bool{}, manifests: map[string]bool{}, stats: map[string]bool{},
+		files: map[iceberg.ManifestEntryContent]map[string]bool{
+			iceberg.EntryContentData: {}, iceberg.EntryContentPosDeletes: {}, iceberg.EntryContentEqDeletes: {},
+		},
+	}
+}
+
+func (r *references) statistics(m table.Metadata) {
+	for s := range m.Statistics() {
+		r.stats[s.StatisticsPath] = true
+	}
+	for s := range m.PartitionStatistics() {
+		r.stats[s.StatisticsPath] = true
+	}
 }
 
 func (r *references) snapshot(ctx context.Context, storage icebergReader, s table.Snapshot) error {
@@ -165,153 +214,15 @@ func (r *references) snapshot(ctx context.Context, storage icebergReader, s tabl
 				return err
 			}
 			if e.Status() != iceberg.EntryStatusDELETED {
-				r.files[e.DataFile().FilePath()] = true
+				files, ok := r.files[e.DataFile().ContentType()]
+				if !ok {
+					return fault.New(fault.Corrupt, "A manifest names a file of an unknown kind")
+				}
+				files[e.DataFile().FilePath()] = true
 			}
 		}
 	}
 	return nil
-}
-
-// leastAge is the least age of an orphan: younger files may belong to a write that
-// has not committed yet.
-const leastAge = time.Hour
-
-// RemoveOrphans deletes the files in the table's folders that nothing names: no
-// snapshot, no metadata file in the log of the table, no statistics. Files younger
-// than olderThan stay, and so do folders that hold another table. A table whose
-// property gc.enabled is false may share its files and is refused.
-func RemoveOrphans(ctx context.Context, target *plan.Table, olderThan time.Duration, o Options) (Maintained, error) {
-	out := Maintained{Table: target}
-	if olderThan < leastAge {
-		return out, fault.New(fault.BadStatement, "Only files that are older than %s can be orphans; younger ones may belong to a statement that still runs", leastAge)
-	}
-	if o.Committer == nil {
-		return out, errors.New("maintenance without a committer")
-	}
-	j, err := begin(ctx, target, nil, o)
-	if err != nil {
-		return out, err
-	}
-	if strings.EqualFold(target.Properties["gc.enabled"], "false") {
-		return out, fault.New(fault.BadStatement, "Table '%s' may share its files with others (gc.enabled is false); they are not removed", target.Name)
-	}
-	// What the table names is read before its folders are, from its present state.
-	deadline := time.Now().Add(-olderThan)
-	var meta table.Metadata
-	var location string
-	if _, err := j.run(func() error {
-		return j.commit(func(_ context.Context, _ *table.Transaction, t *plan.Table) error {
-			h := t.Handle.(*catalog.Handle)
-			meta, location = h.Table.Metadata(), h.Table.MetadataLocation()
-			return nil
-		})
-	}); err != nil {
-		return out, err
-	}
-	orphans, err := j.orphans(ctx, meta, location, deadline)
-	if err != nil {
-		return out, j.failure(err)
-	}
-	for _, p := range orphans {
-		if err := ctx.Err(); err != nil {
-			return out, j.failure(err)
-		}
-		if err := j.target.fs.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			out.Left = append(out.Left, p)
-			continue
-		}
-		out.Files++
-	}
-	return out, nil
-}
-
-func (j *job) orphans(ctx context.Context, meta table.Metadata, location string, deadline time.Time) ([]string, error) {
-	list, ok := j.target.fs.(icebergio.ListableIO)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "Table '%s' lies in a kind of storage that SQE cannot list", j.target.table.Name)
-	}
-	named := newReferences()
-	for _, s := range meta.Snapshots() {
-		if err := named.snapshot(ctx, j.target.fs, s); err != nil {
-			return nil, err
-		}
-	}
-	used := map[string]bool{}
-	use := func(location string) {
-		for _, p := range spellings(location) {
-			used[p] = true
-		}
-	}
-	use(location)
-	for _, set := range []map[string]bool{named.lists, named.manifests, named.files} {
-		for p := range set {
-			use(p)
-		}
-	}
-	for e := range meta.PreviousFiles() {
-		use(e.MetadataFile)
-	}
-	for s := range meta.Statistics() {
-		use(s.StatisticsPath)
-	}
-	for s := range meta.PartitionStatistics() {
-		use(s.StatisticsPath)
-	}
-	root := meta.Location()
-	type found struct{ path, dir string }
-	var candidates []found
-	foreign := map[string]bool{}
-	err := list.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return nil
-		}
-		plain := spellings(p)[0]
-		dir := path.Dir(plain)
-		if strings.HasSuffix(plain, ".metadata.json") && !used[plain] && dir != path.Dir(spellings(location)[0]) {
-			// Another table lies in this folder, or in the one above.
-			foreign[dir] = true
-			if path.Base(dir) == "metadata" {
-				foreign[path.Dir(dir)] = true
-			}
-		}
-		if used[plain] || path.Base(plain) == "version-hint.text" {
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
-		}
-		if info.ModTime().Before(deadline) {
-			candidates = append(candidates, found{p, dir})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the files of a table: %w", err)
-	}
-	var out []string
-	for _, c := range candidates {
-		inside := false
-		for d := c.dir; d != "/" && d != "." && !inside; d = path.Dir(d) {
-			inside = foreign[d]
-		}
-		if !inside {
-			out = append(out, c.path)
-		}
-	}
-	return out, nil
 }
 
 // spellings are the names that a file may have in the file system: file:/a, file:///a

@@ -121,7 +121,7 @@ func TestPercentSigns(t *testing.T) {
 	})
 	l.want(l.read("t"), append(rowsText(0, 5), rowsText(0, 5)...)...)
 	l.age("t", 48*time.Hour)
-	res, err := RemoveOrphans(ctx, l.load("t"), 24*time.Hour, l.options())
+	res, err := RemoveOrphans(ctx, l.load("t"), OrphanOptions{OlderThan: 24 * time.Hour}, l.options())
 	l.must(err)
 	if res.Files != 0 {
 		t.Fatalf("%d orphans", res.Files)

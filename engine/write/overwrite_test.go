@@ -185,7 +185,7 @@ func TestExpire(t *testing.T) {
 	}
 	// Every file that is left is needed: nothing is an orphan.
 	l.age("t", 48*time.Hour)
-	orphans, err := RemoveOrphans(ctx, l.load("t"), 24*time.Hour, l.options())
+	orphans, err := RemoveOrphans(ctx, l.load("t"), OrphanOptions{OlderThan: 24 * time.Hour}, l.options())
 	l.must(err)
 	if orphans.Files != 0 {
 		t.Errorf("%d orphans", orphans.Files)
@@ -222,10 +222,10 @@ func TestOrphans(t *testing.T) {
 	inner := []string{put("inner/metadata/00000-a.metadata.json"), put("inner/data/a.parquet"), put("metadata/version-hint.text")}
 	l.age("t", 48*time.Hour)
 	young := put("data/00000-young.parquet")
-	if _, err := RemoveOrphans(ctx, l.load("t"), time.Minute, l.options()); !fault.Is(err, fault.BadStatement) {
+	if _, err := RemoveOrphans(ctx, l.load("t"), OrphanOptions{OlderThan: time.Minute}, l.options()); !fault.Is(err, fault.BadStatement) {
 		t.Errorf("a bound of a minute: %v", err)
 	}
-	res, err := RemoveOrphans(ctx, l.load("t"), 24*time.Hour, l.options())
+	res, err := RemoveOrphans(ctx, l.load("t"), OrphanOptions{OlderThan: 24 * time.Hour}, l.options())
 	l.must(err)
 	if res.Files != len(old) {
 		t.Errorf("%+v", res)

@@ -21,6 +21,8 @@ type RewriteOptions struct {
 	MinFiles int
 	// All rewrites every file.
 	All bool
+	// Progress is told, before and after each file, how many of how many were read.
+	Progress func(done, of int)
 }
 
 // RewriteDataFiles merges small data files of a partition, applies deletes to the
@@ -64,10 +66,21 @@ func (j *job) rewrite(r RewriteOptions) error {
 		return err
 	}
 	defer w.stop()
-	for _, t := range chosen {
+	told := func(done int) {
+		if r.Progress != nil {
+			r.Progress(done, len(chosen))
+		}
+	}
+	told(0)
+	for i, t := range chosen {
+		if err := j.ctx.Err(); err != nil {
+			return err
+		}
 		if err := j.copyRows(w, t, nil); err != nil {
 			return err
 		}
+		j.result.RemovedBytes += t.File.FileSizeBytes()
+		told(i + 1)
 	}
 	if err := w.finish(nil); err != nil {
 		return err
@@ -87,6 +100,7 @@ func (j *job) rewrite(r RewriteOptions) error {
 				return err
 			}
 		}
+		j.result.RemovedDeleteFiles = len(dead)
 		rw := tx.NewRewrite(j.summary())
 		for _, f := range append(gone, dead...) {
 			rw.DeleteFile(f)
@@ -136,4 +150,24 @@ func (j *job) choose(tasks []table.FileScanTask, r RewriteOptions, size int64) [
 		out = append(out, must...)
 	}
 	return out
+}
+
+// RewriteManifests merges the manifests of the present snapshot that are small. It
+// reports how many went and came.
+func RewriteManifests(ctx context.Context, target *plan.Table, o Options) (rewritten, added int, err error) {
+	j, err := begin(ctx, target, nil, o)
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = j.run(func() error {
+		return j.commit(func(ctx context.Context, tx *table.Transaction, _ *plan.Table) error {
+			res, err := tx.RewriteManifests(ctx)
+			if err != nil {
+				return err
+			}
+			rewritten, added = len(res.RewrittenManifests), len(res.AddedManifests)
+			return nil
+		})
+	})
+	return rewritten, added, err
 }

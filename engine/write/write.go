@@ -91,6 +91,9 @@ type Result struct {
 	// files of deletes, RemovedFiles the data files that left the table.
 	Files, DeleteFiles, RemovedFiles int
 	Bytes                            int64
+	// RemovedBytes, of data files, and RemovedDeleteFiles are those of a rewrite.
+	RemovedBytes       int64
+	RemovedDeleteFiles int
 }
 
 // Append adds rows with the columns of the target, in their order. It closes rows.

@@ -1,0 +1,177 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	icebergio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+
+	"sqe/catalog"
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// leastAge is the least age of an orphan: younger files may belong to a write that
+// has not committed yet.
+const leastAge = time.Hour
+
+// OrphanOptions say which files are removed.
+type OrphanOptions struct {
+	// OlderThan is the least age of a file, an hour or more unless DryRun.
+	OlderThan time.Duration
+	// DryRun finds the files and leaves them.
+	DryRun bool
+	// Listed is told, as the folders of the table are looked through, how many files
+	// were seen; Progress, as files are deleted, how many of how many.
+	Listed   func(files int)
+	Progress func(done, of int)
+}
+
+// RemoveOrphans deletes the files in the table's folders that nothing names: no
+// snapshot, no metadata file in the log of the table, no statistics. Files younger
+// than OlderThan stay, and so do folders that hold another table. A table whose
+// property gc.enabled is false may share its files and is refused.
+func RemoveOrphans(ctx context.Context, target *plan.Table, r OrphanOptions, o Options) (Maintained, error) {
+	out := Maintained{Table: target}
+	if r.OlderThan < leastAge && !r.DryRun {
+		return out, fault.New(fault.BadStatement, "Only files that are older than %s can be orphans; younger ones may belong to a statement that still runs", leastAge)
+	}
+	j, err := begin(ctx, target, nil, o)
+	if err != nil {
+		return out, err
+	}
+	// What the table names is read before its folders are, from its present state.
+	deadline := time.Now().Add(-r.OlderThan)
+	var meta table.Metadata
+	var location string
+	if _, err := j.run(func() error {
+		return j.commit(func(_ context.Context, _ *table.Transaction, t *plan.Table) error {
+			h := t.Handle.(*catalog.Handle)
+			meta, location = h.Table.Metadata(), h.Table.MetadataLocation()
+			return shared(t)
+		})
+	}); err != nil {
+		return out, err
+	}
+	orphans, err := j.orphans(ctx, meta, location, deadline, r.Listed)
+	if err != nil {
+		return out, j.failure(err)
+	}
+	if r.DryRun {
+		out.Orphans = orphans
+		return out, nil
+	}
+	for i, p := range orphans {
+		if err := ctx.Err(); err != nil {
+			return out, j.failure(err)
+		}
+		if err := j.target.fs.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			out.Left = append(out.Left, p)
+		} else {
+			out.Files++
+			out.Orphans = append(out.Orphans, p)
+		}
+		if r.Progress != nil {
+			r.Progress(i+1, len(orphans))
+		}
+	}
+	return out, nil
+}
+
+func (j *job) orphans(ctx context.Context, meta table.Metadata, location string, deadline time.Time, listed func(int)) ([]string, error) {
+	list, ok := j.target.fs.(icebergio.ListableIO)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "Table '%s' lies in a kind of storage that SQE cannot list", j.target.table.Name)
+	}
+	named := newReferences()
+	for _, s := range meta.Snapshots() {
+		if err := named.snapshot(ctx, j.target.fs, s); err != nil {
+			return nil, err
+		}
+	}
+	used := map[string]bool{}
+	use := func(location string) {
+		for _, p := range spellings(location) {
+			used[p] = true
+		}
+	}
+	use(location)
+	named.statistics(meta)
+	sets := []map[string]bool{named.lists, named.manifests, named.stats}
+	for _, files := range named.files {
+		sets = append(sets, files)
+	}
+	for _, set := range sets {
+		for p := range set {
+			use(p)
+		}
+	}
+	for e := range meta.PreviousFiles() {
+		use(e.MetadataFile)
+	}
+	root := meta.Location()
+	type found struct{ path, dir string }
+	var candidates []found
+	foreign := map[string]bool{}
+	seen := 0
+	err := list.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return nil
+		}
+		if seen++; listed != nil && seen%1000 == 0 {
+			listed(seen)
+		}
+		plain := spellings(p)[0]
+		dir := path.Dir(plain)
+		if strings.HasSuffix(plain, ".metadata.json") && !used[plain] && dir != path.Dir(spellings(location)[0]) {
+			// Another table lies in this folder, or in the one above.
+			foreign[dir] = true
+			if path.Base(dir) == "metadata" {
+				foreign[path.Dir(dir)] = true
+			}
+		}
+		if used[plain] || path.Base(plain) == "version-hint.text" {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		if info.ModTime().Before(deadline) {
+			candidates = append(candidates, found{p, dir})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the files of a table: %w", err)
+	}
+	var out []string
+	for _, c := range candidates {
+		inside := false
+		for d := c.dir; d != "/" && d != "." && !inside; d = path.Dir(d) {
+			inside = foreign[d]
+		}
+		if !inside {
+			out = append(out, c.path)
+		}
+	}
+	return out, nil
+}
