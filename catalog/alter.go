@@ -17,7 +17,7 @@ import (
 // alteration is what becomes of a table: its metadata as it was, and the parts that
 // changes have made of it so far.
 type alteration struct {
-	catalog *SQL
+	catalog *common
 	name    plan.TableName
 	meta    table.Metadata
 	schemaBuilder
@@ -33,7 +33,7 @@ type alteration struct {
 	tags       []TaggedPath
 }
 
-func (c *SQL) alteration(name plan.TableName, meta table.Metadata) *alteration {
+func (c *common) alteration(name plan.TableName, meta table.Metadata) *alteration {
 	a := &alteration{
 		catalog: c, name: name, meta: meta,
 		schemaBuilder: schemaBuilder{version: meta.Version(), last: meta.LastColumnID()},
@@ -52,7 +52,7 @@ func (c *SQL) alteration(name plan.TableName, meta table.Metadata) *alteration {
 }
 
 // AlterTable implements Changer.
-func (c *SQL) AlterTable(ctx context.Context, name plan.TableName, changes []Change) (*plan.Table, error) {
+func (c *common) AlterTable(ctx context.Context, name plan.TableName, changes []Change) (*plan.Table, error) {
 	return c.change(ctx, name, func(_ context.Context, t *plan.Table) (staged, error) {
 		a := c.alteration(name, t.Handle.(*Handle).Table.Metadata())
 		for _, ch := range changes {

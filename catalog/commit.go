@@ -51,12 +51,12 @@ type staged struct {
 type prepare func(ctx context.Context, t *plan.Table) (staged, error)
 
 // Commit implements Changer.
-func (c *SQL) Commit(ctx context.Context, name plan.TableName, change TableChange) (*plan.Table, error) {
+func (c *common) Commit(ctx context.Context, name plan.TableName, change TableChange) (*plan.Table, error) {
 	return c.CommitBranch(ctx, name, table.MainBranch, change)
 }
 
 // CommitBranch implements Changer.
-func (c *SQL) CommitBranch(ctx context.Context, name plan.TableName, branch string, change TableChange) (*plan.Table, error) {
+func (c *common) CommitBranch(ctx context.Context, name plan.TableName, branch string, change TableChange) (*plan.Table, error) {
 	return c.change(ctx, name, func(ctx context.Context, t *plan.Table) (staged, error) {
 		return stage(ctx, t, branch, change)
 	})
@@ -77,9 +77,11 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 		return staged{}, fault.Wrap(fault.Corrupt, err, "The metadata of table %s cannot be changed", t.Name)
 	}
 	if branch != table.MainBranch {
+		restrictions := t.Handle.(*Handle).ReadRestrictions
 		if t, err = planTable(base, t.Name, plan.AsOf{Ref: branch}, ""); err != nil {
 			return staged{}, err
 		}
+		t.Handle.(*Handle).ReadRestrictions = restrictions
 	}
 	out := staged{discard: func() { discard(context.WithoutCancel(ctx), base, tx) }}
 	if err := change(ctx, tx, t); err != nil {
@@ -123,7 +125,7 @@ func discard(ctx context.Context, base *table.Table, tx *table.Transaction) {
 }
 
 // change is the one way in which the metadata of a table that exists is changed.
-func (c *SQL) change(ctx context.Context, name plan.TableName, p prepare) (*plan.Table, error) {
+func (c *common) change(ctx context.Context, name plan.TableName, p prepare) (*plan.Table, error) {
 	leave, err := c.writers.enter(ctx, name)
 	if err != nil {
 		return nil, err
@@ -135,13 +137,13 @@ func (c *SQL) change(ctx context.Context, name plan.TableName, p prepare) (*plan
 
 // attempt is change for who has entered already. It reports whether there was
 // something to commit.
-func (c *SQL) attempt(ctx context.Context, name plan.TableName, p prepare) (after *plan.Table, committed bool, err error) {
+func (c *common) attempt(ctx context.Context, name plan.TableName, p prepare) (after *plan.Table, committed bool, err error) {
 	start := time.Now()
 	for n := 0; n < c.attempts && time.Since(start) < maxWaiting; n++ {
 		if err := pause(ctx, n); err != nil {
 			return nil, false, err
 		}
-		t, err := c.Table(ctx, name, plan.AsOf{}, "")
+		t, err := c.backend.fresh(ctx, name)
 		if err != nil {
 			return nil, false, err
 		}
@@ -154,7 +156,7 @@ func (c *SQL) attempt(ctx context.Context, name plan.TableName, p prepare) (afte
 			return t, false, nil
 		}
 		if err == nil {
-			after, err = c.swap(ctx, t, s)
+			after, err = c.backend.swap(ctx, t, s)
 		}
 		if err != nil && s.discard != nil && !errors.Is(err, ErrUnknown) {
 			_ = guarded(func() error { s.discard(); return nil })
@@ -165,7 +167,7 @@ func (c *SQL) attempt(ctx context.Context, name plan.TableName, p prepare) (afte
 		case err != nil:
 			return nil, false, err
 		}
-		c.evict(t)
+		c.backend.evict(t)
 		return after, true, nil
 	}
 	return nil, false, fault.New(fault.Conflict, "Table %s is being changed by others all the time; nothing was changed, try again", name)
@@ -184,7 +186,7 @@ func pause(ctx context.Context, attempt int) error {
 	}
 }
 
-// swap commits updates of a table as it was read. errMoved: it is no more so.
+// swap implements backend by a compare-and-swap of the pointer to the metadata file.
 func (c *SQL) swap(ctx context.Context, t *plan.Table, s staged) (*plan.Table, error) {
 	base := t.Handle.(*Handle).Table
 	for _, r := range s.required {
@@ -236,6 +238,10 @@ func (c *SQL) swap(ctx context.Context, t *plan.Table, s staged) (*plan.Table, e
 		return nil, fault.Wrap(fault.KindOf(err), errors.Join(ErrUnknown, err), "Table %s was changed, and cannot be read now: %s", t.Name, err)
 	}
 	return after, nil
+}
+
+func (c *SQL) with(base *table.Table, name plan.TableName, meta table.Metadata) *table.Table {
+	return c.tableAt(name, meta, base.MetadataLocation())
 }
 
 // tableAt is a table whose metadata is known.
@@ -360,7 +366,7 @@ func (c *SQL) removeOldMetadata(ctx context.Context, before, after table.Metadat
 	}
 }
 
-// evict drops what is cached of a table version that is no longer the present one.
+// evict implements backend.
 func (c *SQL) evict(t *plan.Table) {
 	key := tableKey{t.Version, t.Name.Key()}
 	c.tables.Remove(key)

@@ -14,12 +14,12 @@ import (
 )
 
 // CreateTable implements Changer.
-func (c *SQL) CreateTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (*plan.Table, bool, error) {
+func (c *common) CreateTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (*plan.Table, bool, error) {
 	if err := checkName(append([]string{name.Name}, name.Namespace...)...); err != nil {
 		return nil, false, err
 	}
 	for range maxAttempts {
-		_, err := c.location(ctx, c.locate, name)
+		err := c.backend.hasTable(ctx, name)
 		switch {
 		case err == nil && o.IfTaken == Replace:
 			t, err := c.replaceTable(ctx, name, d, o)
@@ -28,16 +28,16 @@ func (c *SQL) CreateTable(ctx context.Context, name plan.TableName, d TableDefin
 			}
 			return t, err == nil, err
 		case err == nil && o.IfTaken == Keep:
-			t, err := c.Table(ctx, name, plan.AsOf{}, "")
+			t, err := c.backend.fresh(ctx, name)
 			return t, false, err
 		case err == nil:
 			return nil, false, exists(name)
 		case !fault.Is(err, fault.NotFound):
 			return nil, false, err
 		}
-		t, err := c.createTable(ctx, name, d, o)
+		t, err := c.backend.createTable(ctx, name, d, o.Fill)
 		if fault.Is(err, fault.Exists) && o.IfTaken != Refuse {
-			if _, view := c.location(ctx, c.locateView, name); fault.Is(view, fault.NotFound) {
+			if fault.Is(c.backend.hasView(ctx, name), fault.NotFound) {
 				continue // another one was faster
 			}
 		}
@@ -46,8 +46,8 @@ func (c *SQL) CreateTable(ctx context.Context, name plan.TableName, d TableDefin
 	return nil, false, fault.New(fault.Conflict, "Table %s is being created and dropped by others all the time; nothing was changed, try again", name)
 }
 
-// createTable creates a table whose name was free a moment ago.
-func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (_ *plan.Table, err error) {
+// createTable implements backend.
+func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange) (_ *plan.Table, err error) {
 	if err := c.inTransaction(ctx, func(tx *sql.Tx) error { return c.taken(ctx, tx, name) }); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefin
 	if err != nil {
 		return nil, err
 	}
-	if o.Fill != nil {
+	if fill != nil {
 		empty, planned := planTable(c.tableAt(name, meta, ""), name, plan.AsOf{}, "")
 		if planned != nil {
 			return nil, planned
@@ -67,7 +67,7 @@ func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefin
 			}
 		}()
 		if err = guarded(func() (err error) {
-			s, err = stage(ctx, empty, table.MainBranch, o.Fill)
+			s, err = stage(ctx, empty, table.MainBranch, fill)
 			return err
 		}); err != nil {
 			return nil, err
@@ -90,56 +90,59 @@ func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefin
 	return t, nil
 }
 
+// defined makes the parts of a new table.
+func (c *common) defined(name plan.TableName, d TableDefinition) (n newTable, err error) {
+	if n.version, err = d.version(); err != nil {
+		return n, err
+	}
+	build := schemaBuilder{version: n.version}
+	if n.columns, err = build.fields(d.Fields, 0); err != nil {
+		return n, err
+	}
+	var partitions []iceberg.PartitionField
+	if partitions, n.order, err = d.layout(n.columns); err != nil {
+		return n, err
+	}
+	identifiers, err := identifiersOf(n.columns, d.Identifiers)
+	if err != nil {
+		return n, err
+	}
+	n.schema = iceberg.NewSchemaWithIdentifiers(0, identifiers, n.columns...)
+	if _, err := iceberg.IndexByName(n.schema); err != nil {
+		return n, fault.Wrap(fault.BadStatement, err, "Two columns of table %s have the same name: %s", name, err)
+	}
+	if n.spec, err = specOf(n.schema, partitions); err != nil {
+		return n, err
+	}
+	n.props = d.properties()
+	return n, c.checkProperties(n.props)
+}
+
 // newTable is the metadata of a new table. iceberg-go's own NewMetadata would look
 // columns up by dotted names, and give other ids.
 func (c *SQL) newTable(ctx context.Context, name plan.TableName, d TableDefinition) (table.Metadata, error) {
-	version, err := d.version()
+	n, err := c.defined(name, d)
 	if err != nil {
-		return nil, err
-	}
-	build := schemaBuilder{version: version}
-	columns, err := build.fields(d.Fields, 0)
-	if err != nil {
-		return nil, err
-	}
-	partitions, order, err := d.layout(columns)
-	if err != nil {
-		return nil, err
-	}
-	identifiers, err := identifiersOf(columns, d.Identifiers)
-	if err != nil {
-		return nil, err
-	}
-	schema := iceberg.NewSchemaWithIdentifiers(0, identifiers, columns...)
-	if _, err := iceberg.IndexByName(schema); err != nil {
-		return nil, fault.Wrap(fault.BadStatement, err, "Two columns of table %s have the same name: %s", name, err)
-	}
-	spec, err := specOf(schema, partitions)
-	if err != nil {
-		return nil, err
-	}
-	props := d.properties()
-	if err := c.checkProperties(props); err != nil {
 		return nil, err
 	}
 	location, err := c.newLocation(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	b, err := table.NewMetadataBuilder(version)
+	b, err := table.NewMetadataBuilder(n.version)
 	if err != nil {
 		return nil, refused(err, name)
 	}
 	for _, step := range []func() error{
 		func() error { return b.SetUUID(uuid.New()) },
 		func() error { return b.SetLoc(location) },
-		func() error { return b.AddSchema(schema) },
+		func() error { return b.AddSchema(n.schema) },
 		func() error { return b.SetCurrentSchemaID(-1) },
-		func() error { return b.AddPartitionSpec(&spec, true) },
+		func() error { return b.AddPartitionSpec(&n.spec, true) },
 		func() error { return b.SetDefaultSpecID(-1) },
-		func() error { return b.AddSortOrder(&order) },
+		func() error { return b.AddSortOrder(&n.order) },
 		func() error { return b.SetDefaultSortOrderID(-1) },
-		func() error { return b.SetProperties(props) },
+		func() error { return b.SetProperties(n.props) },
 	} {
 		if err := step(); err != nil {
 			return nil, refused(err, name)
@@ -149,14 +152,7 @@ func (c *SQL) newTable(ctx context.Context, name plan.TableName, d TableDefiniti
 	if err != nil || len(d.Tags) == 0 {
 		return meta, wrapBuild(err, name)
 	}
-	tags, err := readTags(meta, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := tags.add(columns, d.Tags); err != nil {
-		return nil, err
-	}
-	set, _, err := tags.Properties()
+	set, err := tagProperties(meta, n.columns, d.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +163,19 @@ func (c *SQL) newTable(ctx context.Context, name plan.TableName, d TableDefiniti
 	return meta, wrapBuild(err, name)
 }
 
+// tagProperties are the properties that put tags on the columns of a new table.
+func tagProperties(meta table.Metadata, columns []iceberg.NestedField, paths []TaggedPath) (map[string]string, error) {
+	tags, err := readTags(meta, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := tags.add(columns, paths); err != nil {
+		return nil, err
+	}
+	set, _, err := tags.Properties()
+	return set, err
+}
+
 func wrapBuild(err error, name plan.TableName) error {
 	if err == nil {
 		return nil
@@ -175,7 +184,7 @@ func wrapBuild(err error, name plan.TableName) error {
 }
 
 // replaceTable gives a table that exists a new definition, and rows.
-func (c *SQL) replaceTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (*plan.Table, error) {
+func (c *common) replaceTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (*plan.Table, error) {
 	return c.change(ctx, name, func(ctx context.Context, t *plan.Table) (staged, error) {
 		base := t.Handle.(*Handle).Table
 		a := c.alteration(name, base.Metadata())
@@ -190,7 +199,7 @@ func (c *SQL) replaceTable(ctx context.Context, name plan.TableName, d TableDefi
 		if err != nil {
 			return staged{}, refused(err, name)
 		}
-		empty, err := planTable(c.tableAt(name, meta, base.MetadataLocation()), name, plan.AsOf{}, "")
+		empty, err := planTable(c.backend.with(base, name, meta), name, plan.AsOf{}, "")
 		if err != nil {
 			return staged{}, err
 		}

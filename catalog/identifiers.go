@@ -75,7 +75,7 @@ func (ch DropIdentifiers) alter(a *alteration) error {
 }
 
 // SetCurrent implements Changer.
-func (c *SQL) SetCurrent(ctx context.Context, name plan.TableName, to plan.AsOf) (*plan.Table, error) {
+func (c *common) SetCurrent(ctx context.Context, name plan.TableName, to plan.AsOf) (*plan.Table, error) {
 	if to.Ref == "" && to.Snapshot == 0 {
 		return nil, fault.New(fault.BadStatement, "The id of a snapshot, or the name of a branch or tag, is needed")
 	}

@@ -71,7 +71,7 @@ func (c *SQL) CreateNamespace(ctx context.Context, namespace []string, props map
 // another one. Source: the SQL catalog of iceberg-go and PyIceberg.
 const namespaceMark = "exists"
 
-func (c *SQL) checkNamespaceProperties(set map[string]string, remove []string) error {
+func (c *common) checkNamespaceProperties(set map[string]string, remove []string) error {
 	if err := c.checkProperties(set); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // UpdateProperties implements Catalog.
-func (c *SQL) UpdateProperties(ctx context.Context, name plan.TableName, change PropertyChange) (*plan.Table, error) {
+func (c *common) UpdateProperties(ctx context.Context, name plan.TableName, change PropertyChange) (*plan.Table, error) {
 	return c.change(ctx, name, func(_ context.Context, t *plan.Table) (staged, error) {
 		set, remove, err := change(t, maps.Clone(t.Properties))
 		return staged{updates: propertyUpdates(t.Properties, set, remove)}, err
@@ -54,7 +54,7 @@ var placeProperties = []string{
 }
 
 // checkProperty refuses a property that a statement must not set or remove.
-func (c *SQL) checkProperty(key string) error {
+func (c *common) checkProperty(key string) error {
 	trimmed := strings.ToLower(strings.TrimSpace(key))
 	switch {
 	case trimmed == "":
@@ -72,12 +72,12 @@ func (c *SQL) checkProperty(key string) error {
 }
 
 // checkProperties is checkProperty for those that are set, with their values.
-func (c *SQL) checkProperties(set map[string]string) error {
+func (c *common) checkProperties(set map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if err := c.checkProperty(key); err != nil {
 			return err
 		}
-		if slices.Contains(placeProperties, strings.ToLower(strings.TrimSpace(key))) && !below(c.props["warehouse"], set[key]) {
+		if slices.Contains(placeProperties, strings.ToLower(strings.TrimSpace(key))) && (c.warehouse == "" || !below(c.warehouse, set[key])) {
 			return fault.New(fault.BadStatement, "The property '%s' must be a place below the warehouse of the catalog", key)
 		}
 	}

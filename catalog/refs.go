@@ -11,7 +11,7 @@ import (
 )
 
 // SetRef implements Changer.
-func (c *SQL) SetRef(ctx context.Context, name plan.TableName, r Ref, mode RefMode) (*plan.Table, error) {
+func (c *common) SetRef(ctx context.Context, name plan.TableName, r Ref, mode RefMode) (*plan.Table, error) {
 	if err := checkName(r.Name); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func noSnapshot(name plan.TableName, id int64) error {
 }
 
 // DropRef implements Changer.
-func (c *SQL) DropRef(ctx context.Context, name plan.TableName, ref string, branch, ifExists bool) (*plan.Table, error) {
+func (c *common) DropRef(ctx context.Context, name plan.TableName, ref string, branch, ifExists bool) (*plan.Table, error) {
 	if ref == table.MainBranch {
 		return nil, fault.New(fault.BadStatement, "The branch '%s' is the table itself; drop the table", table.MainBranch)
 	}
@@ -86,7 +86,7 @@ func (c *SQL) DropRef(ctx context.Context, name plan.TableName, ref string, bran
 }
 
 // Rollback implements Changer.
-func (c *SQL) Rollback(ctx context.Context, name plan.TableName, to plan.AsOf) (*plan.Table, error) {
+func (c *common) Rollback(ctx context.Context, name plan.TableName, to plan.AsOf) (*plan.Table, error) {
 	if to.Ref != "" || to.IsZero() {
 		return nil, fault.New(fault.BadStatement, "A rollback needs the id of a snapshot or a time")
 	}

@@ -32,7 +32,7 @@ import (
 // another process is seen at once; what lies there is immutable and cached by its
 // location. Every principal gets the same answers: the gates stand before it.
 type SQL struct {
-	name    string
+	common
 	stored  string
 	db      *sql.DB
 	iceberg *icebergsql.Catalog
@@ -45,9 +45,6 @@ type SQL struct {
 	tables *lru.Cache[tableKey, *table.Table]
 	plans  *lru.Cache[planKey, *plan.Table]
 	views  *lru.Cache[tableKey, *View]
-
-	writers  *writers
-	attempts int // of a change
 }
 
 // tableKey: a renamed table keeps its metadata location.
@@ -130,7 +127,11 @@ func OpenSQLite(name, path, warehouse string, o SQLOptions) (*SQL, error) {
 // newSQL takes over db, which it closes with the catalog, and with it all that
 // depends on the database: statements use "?" for parameters.
 func newSQL(name string, db *sql.DB, dialect icebergsql.SupportedDialect, props iceberg.Properties, o SQLOptions) (*SQL, error) {
-	c := &SQL{name: name, stored: o.StoredName, db: db, props: props, writers: newWriters(), attempts: maxAttempts}
+	c := &SQL{
+		common: common{name: name, warehouse: props["warehouse"], writers: newWriters(), attempts: maxAttempts},
+		stored: o.StoredName, db: db, props: props,
+	}
+	c.backend = c
 	if c.stored == "" {
 		c.stored = name
 	}
@@ -171,9 +172,6 @@ func newSQL(name string, db *sql.DB, dialect icebergsql.SupportedDialect, props 
 // Iceberg is the catalog for writers, who must load a table afresh before they
 // change it.
 func (c *SQL) Iceberg() icebergcatalog.Catalog { return c.iceberg }
-
-// Name implements Catalog.
-func (c *SQL) Name() string { return c.name }
 
 // Close implements Catalog.
 func (c *SQL) Close() error {
@@ -300,6 +298,22 @@ func (c *SQL) Table(ctx context.Context, name plan.TableName, at plan.AsOf, meta
 	}
 	return t, nil
 }
+
+func (c *SQL) fresh(ctx context.Context, name plan.TableName) (*plan.Table, error) {
+	return c.Table(ctx, name, plan.AsOf{}, "")
+}
+
+func (c *SQL) hasTable(ctx context.Context, name plan.TableName) error {
+	_, err := c.location(ctx, c.locate, name)
+	return err
+}
+
+func (c *SQL) hasView(ctx context.Context, name plan.TableName) error {
+	_, err := c.location(ctx, c.locateView, name)
+	return err
+}
+
+func (c *SQL) storedName() string { return c.stored }
 
 // location asks where the metadata of a table or view lies now.
 func (c *SQL) location(ctx context.Context, find *sql.Stmt, name plan.TableName) (string, error) {

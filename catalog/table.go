@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -18,6 +19,10 @@ type Handle struct {
 	Snapshot *table.Snapshot
 	// Schema is the schema that the fields of the plan.Table were made from.
 	Schema *iceberg.Schema
+	// ReadRestrictions is what the catalog demands of this principal's reads
+	// (read-restrictions of loadTable), as it sent it; nil for nothing. No table with
+	// any is handed out as long as nothing enforces them.
+	ReadRestrictions json.RawMessage
 }
 
 // selected is a snapshot of a table and the schema to read it with: the schema of

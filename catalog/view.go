@@ -95,47 +95,27 @@ func readView(ctx context.Context, ident []string, location string, props iceber
 // CreateView implements Changer. The text is stored in the dialect "sqe". A view
 // that is replaced keeps its uuid, its former versions and its place. One that has
 // text in another dialect is not replaced: that text would stay what it was.
-func (c *SQL) CreateView(ctx context.Context, name plan.TableName, d ViewDefinition, o ViewOptions) (bool, error) {
-	if !c.hasViews {
-		return false, fault.New(fault.Unsupported, "Catalog '%s' has an old layout without views", c.name)
+func (c *common) CreateView(ctx context.Context, name plan.TableName, d ViewDefinition, o ViewOptions) (bool, error) {
+	if err := c.backend.viewsPossible(ctx); err != nil {
+		return false, err
 	}
 	if err := checkName(append([]string{name.Name}, name.Namespace...)...); err != nil {
 		return false, err
 	}
-	if err := c.checkProperties(d.Properties); err != nil {
-		return false, err
-	}
-	build := schemaBuilder{version: 3}
-	columns, err := build.fields(d.Fields, 0)
+	v, err := c.definedView(name, d)
 	if err != nil {
 		return false, err
-	}
-	schema := iceberg.NewSchema(0, columns...)
-	namespace := d.Namespace
-	if len(namespace) == 0 {
-		namespace = name.Namespace
-	}
-	version, err := view.NewVersion(1, 0, view.Representations{view.NewRepresentation(d.SQL, dialects[0])}, namespace, view.WithDefaultViewCatalog(c.stored))
-	if err != nil {
-		return false, fault.Wrap(fault.BadStatement, err, "The view has no text")
-	}
-	props := maps.Clone(d.Properties)
-	if props == nil {
-		props = map[string]string{}
-	}
-	if d.Comment != "" {
-		props[commentProperty] = d.Comment
 	}
 	for n := range maxAttempts {
 		if err := pause(ctx, n); err != nil {
 			return false, err
 		}
-		location, err := c.location(ctx, c.locateView, name)
+		err := c.backend.hasView(ctx, name)
 		switch {
 		case err == nil && o.IfTaken == Keep:
 			return false, nil
 		case err == nil && o.IfTaken == Replace:
-			done, err := c.replaceView(ctx, name, location, version, schema, props)
+			done, err := c.backend.replaceView(ctx, name, v)
 			if err != nil || done {
 				return done, err
 			}
@@ -145,9 +125,9 @@ func (c *SQL) CreateView(ctx context.Context, name plan.TableName, d ViewDefinit
 		case !fault.Is(err, fault.NotFound):
 			return false, err
 		}
-		err = c.newView(ctx, name, version, schema, props)
+		err = c.backend.createView(ctx, name, v)
 		if fault.Is(err, fault.Exists) && o.IfTaken != Refuse {
-			if _, other := c.location(ctx, c.locate, name); fault.Is(other, fault.NotFound) {
+			if fault.Is(c.backend.hasTable(ctx, name), fault.NotFound) {
 				continue // another one was faster
 			}
 		}
@@ -156,8 +136,43 @@ func (c *SQL) CreateView(ctx context.Context, name plan.TableName, d ViewDefinit
 	return false, fault.New(fault.Conflict, "View %s is being changed by others all the time; nothing was changed, try again", name)
 }
 
-// newView stores a view whose name is free.
-func (c *SQL) newView(ctx context.Context, name plan.TableName, version *view.Version, schema *iceberg.Schema, props map[string]string) error {
+// definedView makes the parts of a new view.
+func (c *common) definedView(name plan.TableName, d ViewDefinition) (v newView, err error) {
+	if err := c.checkProperties(d.Properties); err != nil {
+		return v, err
+	}
+	build := schemaBuilder{version: 3}
+	columns, err := build.fields(d.Fields, 0)
+	if err != nil {
+		return v, err
+	}
+	v.schema = iceberg.NewSchema(0, columns...)
+	namespace := d.Namespace
+	if len(namespace) == 0 {
+		namespace = name.Namespace
+	}
+	v.version, err = view.NewVersion(1, 0, view.Representations{view.NewRepresentation(d.SQL, dialects[0])}, namespace, view.WithDefaultViewCatalog(c.backend.storedName()))
+	if err != nil {
+		return v, fault.Wrap(fault.BadStatement, err, "The view has no text")
+	}
+	if v.props = maps.Clone(d.Properties); v.props == nil {
+		v.props = map[string]string{}
+	}
+	if d.Comment != "" {
+		v.props[commentProperty] = d.Comment
+	}
+	return v, nil
+}
+
+func (c *SQL) viewsPossible(context.Context) error {
+	if !c.hasViews {
+		return fault.New(fault.Unsupported, "Catalog '%s' has an old layout without views", c.name)
+	}
+	return nil
+}
+
+// createView implements backend.
+func (c *SQL) createView(ctx context.Context, name plan.TableName, v newView) error {
 	if err := c.inTransaction(ctx, func(tx *sql.Tx) error { return c.taken(ctx, tx, name) }); err != nil {
 		return err
 	}
@@ -169,7 +184,7 @@ func (c *SQL) newView(ctx context.Context, name plan.TableName, version *view.Ve
 	if err != nil {
 		return err
 	}
-	meta, err := builder.SetLoc(folder).SetCurrentVersion(version, schema).SetProperties(props).Build()
+	meta, err := builder.SetLoc(folder).SetCurrentVersion(v.version, v.schema).SetProperties(v.props).Build()
 	if err != nil {
 		return fault.Wrap(fault.BadStatement, err, "View %s cannot be stored so: %s", name, err)
 	}
@@ -195,39 +210,25 @@ func (c *SQL) writeView(ctx context.Context, name plan.TableName, meta *view.Met
 	return file, nil
 }
 
-// replaceView adds a version to a view; false when it was changed meanwhile.
-func (c *SQL) replaceView(ctx context.Context, name plan.TableName, location string, version *view.Version, schema *iceberg.Schema, props map[string]string) (bool, error) {
+// replaceView implements backend.
+func (c *SQL) replaceView(ctx context.Context, name plan.TableName, v newView) (bool, error) {
+	location, err := c.location(ctx, c.locateView, name)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil // it was dropped meanwhile
+	} else if err != nil {
+		return false, err
+	}
 	var old *view.View
-	err := guarded(func() (err error) {
+	err = guarded(func() (err error) {
 		old, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.props)
 		return err
 	})
 	if err != nil {
 		return false, broken(ctx, err, name)
 	}
-	for _, r := range old.CurrentVersion().Representations {
-		if !strings.EqualFold(r.Dialect, dialects[0]) {
-			return false, fault.New(fault.Unsupported, "View '%s' has text in the dialect %s as well, which SQE cannot write; drop it first", name, r.Dialect)
-		}
-	}
-	builder, err := view.MetadataBuilderFromBase(old.Metadata())
+	meta, err := newVersion(name, old, v)
 	if err != nil {
-		return false, fault.Wrap(fault.Corrupt, err, "The metadata of view %s cannot be changed", name)
-	}
-	for k := range old.Properties() {
-		if _, ok := props[k]; !ok {
-			builder.RemoveProperties([]string{k})
-		}
-	}
-	builder.SetProperties(props)
-	if id, ok := formerVersion(old.Metadata(), version, schema); ok {
-		builder.SetCurrentVersionID(id)
-	} else {
-		builder.SetCurrentVersion(version, schema)
-	}
-	meta, err := builder.Build()
-	if err != nil {
-		return false, fault.Wrap(fault.BadStatement, err, "View %s cannot be stored so: %s", name, err)
+		return false, err
 	}
 	file, err := c.writeView(ctx, name, meta, versionOf(location)+1)
 	if err != nil {
@@ -252,6 +253,35 @@ func (c *SQL) replaceView(ctx context.Context, name plan.TableName, location str
 		return false, c.failed(ctx, err)
 	}
 	return n > 0, nil
+}
+
+// newVersion adds a version to a view.
+func newVersion(name plan.TableName, old *view.View, v newView) (*view.MetadataBuildResult, error) {
+	for _, r := range old.CurrentVersion().Representations {
+		if !strings.EqualFold(r.Dialect, dialects[0]) {
+			return nil, fault.New(fault.Unsupported, "View '%s' has text in the dialect %s as well, which SQE cannot write; drop it first", name, r.Dialect)
+		}
+	}
+	builder, err := view.MetadataBuilderFromBase(old.Metadata())
+	if err != nil {
+		return nil, fault.Wrap(fault.Corrupt, err, "The metadata of view %s cannot be changed", name)
+	}
+	for k := range old.Properties() {
+		if _, ok := v.props[k]; !ok {
+			builder.RemoveProperties([]string{k})
+		}
+	}
+	builder.SetProperties(v.props)
+	if id, ok := formerVersion(old.Metadata(), v.version, v.schema); ok {
+		builder.SetCurrentVersionID(id)
+	} else {
+		builder.SetCurrentVersion(v.version, v.schema)
+	}
+	meta, err := builder.Build()
+	if err != nil {
+		return nil, fault.Wrap(fault.BadStatement, err, "View %s cannot be stored so: %s", name, err)
+	}
+	return meta, nil
 }
 
 // formerVersion finds the version of a view that is the same as a new one, which
