@@ -51,6 +51,8 @@ type Event struct {
 	// Outcome is "ok", "denied", or the kind of the error.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"` // the text that the user was told
+	// Reason is why a login was refused, which the client was not told.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Table is a table that a statement read.

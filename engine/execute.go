@@ -51,7 +51,7 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			delete(s.prepared, stmt.Name)
 			return &Result{}, nil
 		case *parse.SetRole:
-			return nil, unsupported("SET ROLE")
+			return st.setRole(stmt)
 		case *parse.CreatePolicy:
 			return st.createPolicy(ctx, stmt)
 		case *parse.AlterPolicy:
@@ -111,6 +111,8 @@ func kindOf(stmt parse.Statement) string {
 		return "tags"
 	case *parse.Prepare, *parse.Deallocate:
 		return "prepare"
+	case *parse.SetRole:
+		return "set"
 	}
 	switch {
 	case isDDL(stmt):

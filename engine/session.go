@@ -22,7 +22,10 @@ import (
 // only Running may be called meanwhile.
 type Session struct {
 	engine    *Engine
+	login     identity.Login
 	principal identity.Principal
+	// roles are those of SET ROLE, nil for all.
+	roles     []string
 	info      ConnInfo
 	vars      *bind.Session
 	process   *process
@@ -30,12 +33,20 @@ type Session struct {
 	closeOnce sync.Once
 }
 
-// Open starts a session. A zero principal is refused.
+// Open starts a session of a principal who has no credential. A zero principal is
+// refused.
 func (e *Engine) Open(p identity.Principal, info ConnInfo) (*Session, error) {
+	return e.OpenLogin(identity.Login{Principal: p}, info)
+}
+
+// OpenLogin starts the session of a login. It ends with the login: each statement
+// asks first whether it may go on.
+func (e *Engine) OpenLogin(l identity.Login, info ConnInfo) (*Session, error) {
+	p := l.Principal
 	if p.IsZero() {
 		return nil, fault.New(fault.Auth, "Access denied: no user")
 	}
-	s := &Session{engine: e, principal: p, info: info}
+	s := &Session{engine: e, login: l, principal: p, info: info}
 	s.process = &process{id: info.ID, principal: p, remote: info.RemoteAddr, since: time.Now()}
 	s.Reset()
 	e.processes.add(s.process)
@@ -43,8 +54,10 @@ func (e *Engine) Open(p identity.Principal, info ConnInfo) (*Session, error) {
 }
 
 // Reset drops everything that the session accumulated: variables, prepared
-// statements, warnings. The database is again that of the login.
+// statements, warnings, the roles of SET ROLE. The database is again that of the
+// login.
 func (s *Session) Reset() {
+	s.roles, s.principal.ActiveRoles = nil, nil
 	s.vars = s.engine.binder.NewSession(s.info.ID, s.principal, s.info.RemoteAddr)
 	s.prepared = map[string]*Prepared{}
 	s.setDatabase(s.info.Database)
@@ -164,8 +177,17 @@ func (s *Session) statement(ctx context.Context, kind, fingerprint string, f fun
 	if err := s.engine.audit.Ready(); err != nil {
 		return nil, err
 	}
+	if err := s.proceed(ctx); err != nil {
+		if lost := s.finish(s.begin(), kind, fingerprint, 0, err); lost != nil {
+			return nil, lost
+		}
+		return nil, err
+	}
 	st := s.begin()
 	ctx = identity.WithPrincipal(ctx, s.principal)
+	if s.login.Credential != nil {
+		ctx = identity.WithCredential(ctx, s.login.Credential)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.CancelFunc(func() {})
 	if t := s.engine.timeout; t > 0 {

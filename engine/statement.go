@@ -230,11 +230,13 @@ type policyBinder struct {
 
 func (st *statement) policyBinder(states []policy.State, read *[]*plan.Table) policyBinder {
 	p := st.principal
-	if p.ActiveRoles == nil {
-		p.Roles = slices.Clone(p.Roles)
-		for _, s := range states {
-			p.Roles = append(p.Roles, s.Roles(st.principal)...)
-		}
+	p.Roles = slices.Clone(p.Roles)
+	for _, s := range states {
+		p.Roles = append(p.Roles, s.Roles(st.principal)...)
+	}
+	if p.ActiveRoles != nil {
+		// A role may have been taken away since it was activated.
+		p.ActiveRoles = slices.DeleteFunc(slices.Clone(p.ActiveRoles), func(r string) bool { return !slices.Contains(p.Roles, r) })
 	}
 	return policyBinder{st: st, session: st.engine.binder.NewSession(0, p, ""), read: read}
 }

@@ -40,19 +40,19 @@ func TestLogin(t *testing.T) {
 	ctx := context.Background()
 	for range 2 { // the second time from the cache
 		p, err := c.Authenticate(ctx, "alice", "right", here)
-		if err != nil || p.Name != "alice" || p.Groups[0] != "g" {
+		if err != nil || p.Principal.Name != "alice" || p.Principal.Groups[0] != "g" {
 			t.Fatal(p, err)
 		}
 	}
 	for _, tt := range [][2]string{{"alice", "wrong"}, {"alice", ""}, {"alice", "right "}, {"alice", "other"}, {"ALICE", "right"}, {"alice ", "right"}, {"Alice", "right"}} {
 		p, err := c.Authenticate(ctx, tt[0], tt[1], here)
-		if !fault.Is(err, fault.Auth) || !p.IsZero() || err.Error() != "Access denied for user '"+tt[0]+"'@'10.0.0.1'" {
+		if !fault.Is(err, fault.Auth) || !p.Principal.IsZero() || err.Error() != "Access denied for user '"+tt[0]+"'@'10.0.0.1'" {
 			t.Errorf("%q: %+v %v", tt, p, err)
 		}
 	}
 	for _, user := range []string{"", "nobody"} {
 		for _, a := range []Authenticator{NewChain(static(t)), static(t), NewChain()} {
-			if p, err := a.Authenticate(ctx, user, "right", nil); !fault.Is(err, fault.Auth) || !p.IsZero() || err.Error() != "Access denied for user '"+user+"'@''" {
+			if p, err := a.Authenticate(ctx, user, "right", nil); !fault.Is(err, fault.Auth) || !p.Principal.IsZero() || err.Error() != "Access denied for user '"+user+"'@''" {
 				t.Errorf("%q: %+v %v", user, p, err)
 			}
 		}
@@ -66,9 +66,9 @@ func TestPrincipalIsACopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Groups[0], p.Attributes["k"] = "admins", "x"
+	p.Principal.Groups[0], p.Principal.Attributes["k"] = "admins", "x"
 	p, err = s.Authenticate(context.Background(), "alice", "right", nil)
-	if err != nil || p.Groups[0] != "g" || p.Attributes["k"] != "v" {
+	if err != nil || p.Principal.Groups[0] != "g" || p.Principal.Attributes["k"] != "v" {
 		t.Error(p, err)
 	}
 }
@@ -154,15 +154,15 @@ type provider struct {
 
 func (p *provider) Recognizes(_, password string) bool { return strings.HasPrefix(password, "tok-") }
 
-func (p *provider) Authenticate(_ context.Context, user, password string, remote net.Addr) (Principal, error) {
+func (p *provider) Authenticate(_ context.Context, user, password string, remote net.Addr) (Login, error) {
 	p.asked++
 	if p.err != nil {
-		return Principal{}, p.err
+		return Login{}, p.err
 	}
 	if password != p.token {
-		return Principal{}, Denied(user, remote)
+		return Login{}, Denied(user, remote, ReasonPassword)
 	}
-	return Principal{Name: "from-token"}, nil
+	return Login{Principal: Principal{Name: "from-token"}}, nil
 }
 
 // TestChain: the first provider that recognises a login decides, also when it
@@ -175,23 +175,23 @@ func TestChain(t *testing.T) {
 	}
 	c := NewChain(p, users)
 	ctx := context.Background()
-	if got, err := c.Authenticate(ctx, "alice", "tok-1", nil); err != nil || got.Name != "from-token" {
+	if got, err := c.Authenticate(ctx, "alice", "tok-1", nil); err != nil || got.Principal.Name != "from-token" {
 		t.Error(got, err)
 	}
 	// tok-2 is alice's password, but tokens are the first provider's.
 	if got, err := c.Authenticate(ctx, "alice", "tok-2", nil); !fault.Is(err, fault.Auth) {
 		t.Error(got, err)
 	}
-	if got, err := c.Authenticate(ctx, "bob", "pw", nil); err != nil || got.Name != "bob" {
+	if got, err := c.Authenticate(ctx, "bob", "pw", nil); err != nil || got.Principal.Name != "bob" {
 		t.Error(got, err)
 	}
 	p.err = fault.New(fault.Unavailable, "the identity provider does not answer")
-	if got, err := c.Authenticate(ctx, "alice", "tok-1", nil); !fault.Is(err, fault.Unavailable) || !got.IsZero() {
+	if got, err := c.Authenticate(ctx, "alice", "tok-1", nil); !fault.Is(err, fault.Unavailable) || !got.Principal.IsZero() {
 		t.Error(got, err)
 	}
 	p.err, p.token = nil, ""
 	zero := NewChain(zeroProvider{})
-	if got, err := zero.Authenticate(ctx, "x", "y", nil); !fault.Is(err, fault.Auth) || !got.IsZero() {
+	if got, err := zero.Authenticate(ctx, "x", "y", nil); !fault.Is(err, fault.Auth) || !got.Principal.IsZero() {
 		t.Error("a provider that gives nobody:", got, err)
 	}
 }
@@ -199,8 +199,8 @@ func TestChain(t *testing.T) {
 type zeroProvider struct{}
 
 func (zeroProvider) Recognizes(_, _ string) bool { return true }
-func (zeroProvider) Authenticate(context.Context, string, string, net.Addr) (Principal, error) {
-	return Principal{}, nil
+func (zeroProvider) Authenticate(context.Context, string, string, net.Addr) (Login, error) {
+	return Login{}, nil
 }
 
 // TestAttempts: failures make a name at an address wait, then the address; other

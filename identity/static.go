@@ -90,22 +90,22 @@ func (s *Static) Recognizes(user, _ string) bool {
 }
 
 // Authenticate implements Authenticator.
-func (s *Static) Authenticate(ctx context.Context, user, password string, remote net.Addr) (Principal, error) {
+func (s *Static) Authenticate(ctx context.Context, user, password string, remote net.Addr) (Login, error) {
 	u, known := s.users[user]
 	if !known {
 		if err := s.hasher.waste(ctx, password); err != nil {
-			return Principal{}, err
+			return Login{}, err
 		}
-		return Principal{}, Denied(user, remote)
+		return Login{}, Denied(user, remote, ReasonPassword)
 	}
 	ok, err := s.hasher.verify(ctx, user, password, u.hash)
 	if err != nil {
-		return Principal{}, err
+		return Login{}, err
 	}
 	if !ok {
-		return Principal{}, Denied(user, remote)
+		return Login{}, Denied(user, remote, ReasonPassword)
 	}
-	return clone(u.principal), nil
+	return Login{Principal: clone(u.principal)}, nil
 }
 
 // clone keeps a session from changing what other sessions share.

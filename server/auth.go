@@ -55,12 +55,12 @@ func (c *conn) handshake() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, o.HandshakeTimeout)
 	defer cancel()
-	principal, err := c.authenticate(ctx, response, salt)
+	login, err := c.authenticate(ctx, response, salt)
 	if err != nil {
 		// Without a fault the connection broke: nothing was decided.
 		if decided := (*fault.Fault)(nil); errors.As(err, &decided) {
 			o.Observer.Login(decided.Kind.String())
-			c.log.Info("login failed", "kind", decided.Kind.String())
+			c.log.Info("login failed", "kind", decided.Kind.String(), "reason", string(identity.ReasonOf(err)))
 			_ = o.Logins(LoginEvent{User: response.User, RemoteAddr: c.remote, ConnectionID: c.id, Err: decided})
 			return c.fatal(err)
 		}
@@ -70,16 +70,16 @@ func (c *conn) handshake() error {
 		o.Observer.Login(fault.Limit.String())
 		return c.refuse(errTooManyConnections)
 	}
-	if err := o.Logins(LoginEvent{User: response.User, Principal: principal, RemoteAddr: c.remote, ConnectionID: c.id}); err != nil {
+	if err := o.Logins(LoginEvent{User: response.User, Principal: login.Principal, RemoteAddr: c.remote, ConnectionID: c.id}); err != nil {
 		return c.fatal(err)
 	}
 	o.Observer.Login("ok")
-	return c.open(ctx, principal, response)
+	return c.open(ctx, login, response)
 }
 
 // open opens the session and tells the client that the login succeeded.
-func (c *conn) open(ctx context.Context, p identity.Principal, r wire.Response) error {
-	session, err := c.server.o.Open(p, engine.ConnInfo{ID: c.id, RemoteAddr: c.remote, Program: r.Program, Database: r.Database})
+func (c *conn) open(ctx context.Context, l identity.Login, r wire.Response) error {
+	session, err := c.server.o.Open(l, engine.ConnInfo{ID: c.id, RemoteAddr: c.remote, Program: r.Program, Database: r.Database})
 	if err != nil {
 		return c.fatal(err)
 	}
@@ -142,19 +142,19 @@ func (c *conn) response() (wire.Response, error) {
 }
 
 // authenticate gets the password from the client and asks who it is.
-func (c *conn) authenticate(ctx context.Context, r wire.Response, salt []byte) (identity.Principal, error) {
+func (c *conn) authenticate(ctx context.Context, r wire.Response, salt []byte) (identity.Login, error) {
 	password, err := c.password(r, salt)
 	if err != nil {
-		return identity.Principal{}, err
+		return identity.Login{}, err
 	}
-	p, err := c.server.o.Authenticator.Authenticate(ctx, r.User, password, c.raw.RemoteAddr())
-	if err == nil && p.IsZero() {
-		err = identity.Denied(r.User, c.raw.RemoteAddr())
+	l, err := c.server.o.Authenticator.Authenticate(ctx, r.User, password, c.raw.RemoteAddr())
+	if err == nil && l.Principal.IsZero() {
+		err = identity.Denied(r.User, c.raw.RemoteAddr(), identity.ReasonNobody)
 	}
 	if err != nil {
-		return identity.Principal{}, err
+		return identity.Login{}, err
 	}
-	return p, nil
+	return l, nil
 }
 
 // password is the password itself. Over TLS the client sends it as it is; without

@@ -90,8 +90,9 @@ func TestLoginRecorded(t *testing.T) {
 
 type authenticator func(user, password string) (identity.Principal, error)
 
-func (f authenticator) Authenticate(_ context.Context, user, password string, _ net.Addr) (identity.Principal, error) {
-	return f(user, password)
+func (f authenticator) Authenticate(_ context.Context, user, password string, _ net.Addr) (identity.Login, error) {
+	p, err := f(user, password)
+	return identity.Login{Principal: p}, err
 }
 
 // TestTokens: passwords of any length arrive whole, by both methods.
@@ -371,7 +372,7 @@ func TestCertificate(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	open := func(identity.Principal, engine.ConnInfo) (Session, error) { return nil, nil }
+	open := func(identity.Login, engine.ConnInfo) (Session, error) { return nil, nil }
 	auth := authenticator(func(string, string) (identity.Principal, error) { return identity.Principal{}, nil })
 	if _, err := Listen(Options{}); err == nil {
 		t.Error("a server without an engine")

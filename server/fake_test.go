@@ -49,7 +49,8 @@ type fakeSession struct {
 	resets   int
 }
 
-func (e *fakeEngine) Open(p identity.Principal, info engine.ConnInfo) (Session, error) {
+func (e *fakeEngine) Open(l identity.Login, info engine.ConnInfo) (Session, error) {
+	p := l.Principal
 	if p.IsZero() {
 		return nil, fault.New(fault.Auth, "no user")
 	}

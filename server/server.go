@@ -56,7 +56,7 @@ type Options struct {
 	// Address is host:port. Port 0 takes a free one (see Server.Addr).
 	Address string
 	// Open opens a session of the engine. Required.
-	Open func(identity.Principal, engine.ConnInfo) (Session, error)
+	Open func(identity.Login, engine.ConnInfo) (Session, error)
 	// Authenticator decides who a login is. Required.
 	Authenticator identity.Authenticator
 	// TLS is the configuration of encrypted connections; nil: there are none.
@@ -90,7 +90,7 @@ type LoginEvent struct {
 	Principal    identity.Principal
 	RemoteAddr   string
 	ConnectionID uint32
-	Err          error // nil: it succeeded
+	Err          error // nil: it succeeded; identity.ReasonOf says why it was refused
 }
 
 // spareHandshakes bounds connections that are not authenticated yet, beside as

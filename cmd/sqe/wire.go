@@ -116,12 +116,27 @@ func (in *instance) build(logTo io.Writer) error {
 		Version:  cfg.Server.Version, Observer: metrics, Log: log,
 		Administrators: administrators,
 		Principals:     func(name string) (identity.Principal, bool) { return configured(cfg, name) },
+		TagLineage:     tagLineage(cfg),
 	})
 	if err := in.listen(eng, metrics, sink); err != nil {
 		return err
 	}
 	eng.SetConnectionCloser(in.server.CloseConnection)
 	return in.listenOps(metrics, sources)
+}
+
+// tagLineage says for each catalog what happens to the tags of written values.
+func tagLineage(cfg *config.Config) map[string]engine.TagLineage {
+	out := map[string]engine.TagLineage{}
+	for _, c := range cfg.Catalogs {
+		switch c.TagLineage {
+		case "warn":
+			out[c.Name] = engine.WarnOfTags
+		case "refuse":
+			out[c.Name] = engine.RefuseTags
+		}
+	}
+	return out
 }
 
 func maskOptions(cfg *config.Config) masks.Options {
@@ -227,8 +242,8 @@ func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.
 	}
 	in.server, err = server.Listen(server.Options{
 		Address: net.JoinHostPort(cfg.Server.Address, strconv.Itoa(cfg.Server.Port)),
-		Open: func(p identity.Principal, info engine.ConnInfo) (server.Session, error) {
-			return eng.Open(p, info)
+		Open: func(l identity.Login, info engine.ConnInfo) (server.Session, error) {
+			return eng.OpenLogin(l, info)
 		},
 		Authenticator: identity.NewChain(static), TLS: server.TLSConfig(cert), PlainAllowed: !cfg.Server.RequireTLS,
 		Version: cfg.Server.Version, MaxConnections: cfg.Server.MaxConnections,
@@ -275,7 +290,9 @@ func certificate(cfg *config.Config) (tls.Certificate, error) {
 func loginEvent(l server.LoginEvent) audit.Event {
 	e := audit.Event{Type: "login", Remote: l.RemoteAddr, Connection: l.ConnectionID}
 	e.Of(l.Principal)
-	e.User = l.User
+	if l.Err != nil {
+		e.User, e.Reason = l.User, string(identity.ReasonOf(l.Err))
+	}
 	e.Ended(l.Err)
 	return e
 }

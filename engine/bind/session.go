@@ -52,6 +52,12 @@ func (b *Binder) NewSession(id uint32, p identity.Principal, remote string) *Ses
 	return s
 }
 
+// SetPrincipal changes the roles and groups of the principal, not the name.
+func (s *Session) SetPrincipal(p identity.Principal) {
+	p.Name = s.principal.Name
+	s.principal = p
+}
+
 func hostOf(remote string) string {
 	for i := len(remote) - 1; i >= 0; i-- {
 		if remote[i] == ':' {
