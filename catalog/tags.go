@@ -25,7 +25,7 @@ const (
 	// the name under which the tag stands in ColumnTagsProperty as well, and "schema"
 	// the highest id of a schema then: names that fields bore until then are settled.
 	// "inherited" marks a tag that may belong to another field (plan.Tag.Inherited),
-	// and "lent" one that does.
+	// "lent" one that does, and "carried" one that came with values from another field.
 	TagsProperty = "sqe.tags"
 	// ColumnTagsProperty is a JSON object from the name of a column (dotted for a
 	// field inside one) to a list of names of tags, for example
@@ -51,6 +51,7 @@ type storedTag struct {
 	Schema     *int              `json:"schema,omitempty"`
 	Inherited  bool              `json:"inherited,omitempty"`
 	Lent       bool              `json:"lent,omitempty"`
+	Carried    bool              `json:"carried,omitempty"`
 }
 
 // columnEntry is one key of ColumnTagsProperty.
@@ -176,6 +177,8 @@ func parseTag(raw json.RawMessage) (t storedTag, ok bool) {
 			t.Inherited, ok = truth(p.value)
 		case "lent":
 			t.Lent, ok = truth(p.value)
+		case "carried":
+			t.Carried, ok = truth(p.value)
 		case "attributes":
 			var attributes []member
 			attributes, err = members(p.value)

@@ -291,8 +291,8 @@ func (s *TagSet) Tags() map[int][]plan.Tag {
 			if out == nil {
 				out = map[int][]plan.Tag{}
 			}
-			p := plan.Tag{Name: t.Name, Attributes: t.Attributes, Inherited: t.Inherited}
-			if t.Inherited || t.Column != s.names.present[id] {
+			p := plan.Tag{Name: t.Name, Attributes: t.Attributes, Inherited: t.Inherited, Carried: t.Carried}
+			if t.Inherited && !t.Carried || t.Column != s.names.present[id] {
 				p.Earlier = t.Column
 			}
 			out[id] = append(out[id], p)
@@ -397,10 +397,10 @@ func (s *TagSet) Set(id int, tags ...plan.Tag) error {
 		}
 		old := s.at(id, t.Name)
 		if old == nil {
-			s.tags[id] = append(s.tags[id], fieldTag{storedTag: storedTag{Name: t.Name, Attributes: maps.Clone(t.Attributes)}})
+			s.tags[id] = append(s.tags[id], fieldTag{storedTag: storedTag{Name: t.Name, Attributes: maps.Clone(t.Attributes), Carried: t.Carried}})
 			continue
 		}
-		old.Inherited, old.Lent = false, false
+		old.Inherited, old.Lent, old.Carried = false, false, old.Carried && t.Carried
 		if len(t.Attributes) > 0 {
 			old.Attributes = maps.Clone(t.Attributes)
 		}

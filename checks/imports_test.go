@@ -29,7 +29,7 @@ var house = []struct {
 	{"engine/write", "plan catalog engine/scan identity fault", "it puts rows of governed plans into tables; it must not know policies, nor be able to make a plan"},
 	{"engine/bind", "plan catalog engine/parse identity fault", "binding sees schemas and names, never rows or policies; the engine asks the gates"},
 	{"engine/duck", "plan masks engine/scan fault", "it runs governed plans and must not be able to make one"},
-	{"engine", "plan policy masks rewrite catalog audit engine/parse engine/bind engine/duck engine/scan identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},
+	{"engine", "plan policy masks rewrite catalog audit engine/parse engine/bind engine/duck engine/scan engine/write identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},
 	{"ops", "policy fault", "metrics and health: numbers about statements, never their data"},
 	{"server", "plan engine config identity fault", "the protocol sees sessions and results of the engine and nothing below it"},
 	{"demo/data", "plan catalog fault", "sample tables: files that any engine could have written"},

@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Ops:      Ops{Address: "127.0.0.1:9307"},
 		Engine:   Engine{MemoryLimit: 1 << 30, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
-		Catalogs: []Catalog{{Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true}},
+		Catalogs: []Catalog{{Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry"}},
 		Masks:    Masks{ShortValues: "mask", Rendering: "sqe"},
 		Audit:    Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},
 		Log:      Log{Level: "info", Format: "text"},

@@ -45,6 +45,9 @@ type Options struct {
 	// Principals tells what this server knows of a user by itself, for SHOW
 	// EFFECTIVE POLICY FOR USER; nil: nothing.
 	Principals func(name string) (identity.Principal, bool)
+	// TagLineage says, by the name of the catalog that is written to, what happens to
+	// tags of the columns that values come from; without an entry they are carried.
+	TagLineage map[string]TagLineage
 }
 
 // Observer counts statements. Its arguments hold no values and no names of data.
@@ -73,6 +76,7 @@ type Engine struct {
 	administrators []policy.Administrator
 	projecting     sync.Mutex // held while tags go to a table and to policy servers
 	principals     func(name string) (identity.Principal, bool)
+	tagLineage     map[string]TagLineage
 }
 
 // New makes an engine.
@@ -81,7 +85,7 @@ func New(o Options) *Engine {
 		catalogs: o.Catalogs, sources: o.Sources, duck: o.Duck, scans: o.Scans, masks: o.Masks,
 		audit: o.Audit, timeout: o.StatementTimeout, rowLimit: o.RowLimit,
 		observer: o.Observer, log: o.Log, memo: newMemo(4096),
-		administrators: o.Administrators, principals: o.Principals,
+		administrators: o.Administrators, principals: o.Principals, tagLineage: o.TagLineage,
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -215,6 +215,8 @@ func (st *statement) showTags(ctx context.Context, x *parse.ShowTags) (*Result, 
 		case hidden[c.Field]:
 		case c.Lent:
 			notes = append(notes, "column "+c.Column+" took the name of a column with the tag "+c.Name+": it is treated as tagged until SET TAGS or UNSET TAGS on it says otherwise")
+		case c.Carried:
+			sources[key{c.Column, c.Name}] = []string{"table (carried)"}
 		case c.Earlier != "" && c.Earlier != c.Column:
 			sources[key{c.Column, c.Name}] = []string{"table (put on the earlier name " + c.Earlier + ")"}
 		default:

@@ -90,6 +90,8 @@ type Tag struct {
 	// Inherited marks a tag that may belong to another field, one that bears or
 	// bore the same name. It counts where it takes and not where it gives.
 	Inherited bool
+	// Carried marks an Inherited tag that came with values from another field.
+	Carried bool
 }
 
 // Field returns the top-level field with that id.

@@ -66,7 +66,8 @@ func boundTarget(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) (*Bound
 // ownMasks refuses values of a column that come from the same column of the same
 // table where a mask is on it. Conditions under which a value is taken do not count.
 func ownMasks(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) error {
-	from := sources(w.Rows)
+	from := &flow{from: map[plan.ColumnID][]plan.ColumnID{}}
+	from.plan(w.Rows)
 	masked := map[plan.ColumnID]int{} // field id
 	var err error
 	plan.Walk(w.Rows, func(n plan.Node) bool {
@@ -90,128 +91,16 @@ func ownMasks(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) error {
 	}
 	for _, b := range w.Branches {
 		for field, value := range b.Values {
-			seen := map[plan.ColumnID]bool{}
-			stack := []plan.ColumnID{value}
-			for len(stack) > 0 {
-				id := stack[len(stack)-1]
-				stack = stack[:len(stack)-1]
-				if seen[id] {
-					continue
-				}
-				seen[id] = true
-				if masked[id] == field {
-					f, _ := w.Target.Field(field)
-					return fault.New(fault.Denied, "column '%s' of table '%s' is masked for you, and the statement would write its mask over it; leave the column out, or give it a value of its own", f.Name, w.Target.Name)
-				}
-				stack = append(stack, from[id]...)
+			own := false
+			from.reach(value, func(id plan.ColumnID) bool {
+				own = masked[id] == field
+				return !own
+			})
+			if own {
+				f, _ := w.Target.Field(field)
+				return fault.New(fault.Denied, "column '%s' of table '%s' is masked for you, and the statement would write its mask over it; leave the column out, or give it a value of its own", f.Name, w.Target.Name)
 			}
 		}
 	}
 	return nil
-}
-
-// sources tells for every column of a plan which columns its values are made of.
-func sources(root plan.Node) map[plan.ColumnID][]plan.ColumnID {
-	out := map[plan.ColumnID][]plan.ColumnID{}
-	add := func(id plan.ColumnID, e plan.Expr) { out[id] = append(out[id], values(e)...) }
-	byPosition := func(cols []plan.Column, in plan.Node) {
-		for i, c := range in.Columns() {
-			if i < len(cols) {
-				out[cols[i].ID] = append(out[cols[i].ID], c.ID)
-			}
-		}
-	}
-	recursive := map[int][]plan.Column{}
-	plan.Walk(root, func(n plan.Node) bool {
-		switch n := n.(type) {
-		case *plan.Project:
-			for _, it := range n.Items {
-				add(it.ID, it.Expr)
-			}
-		case *plan.Aggregate:
-			for _, it := range n.Keys {
-				add(it.ID, it.Expr)
-			}
-			for _, it := range n.Aggs {
-				for _, a := range it.Call.Args {
-					add(it.ID, a)
-				}
-			}
-		case *plan.Window:
-			for _, it := range n.Items {
-				for _, a := range it.Call.Args {
-					add(it.ID, a)
-				}
-			}
-		case *plan.Values:
-			for _, r := range n.Rows {
-				for i, e := range r {
-					if i < len(n.Cols) {
-						add(n.Cols[i].ID, e)
-					}
-				}
-			}
-		case *plan.SetOp:
-			byPosition(n.Cols, n.Left)
-			byPosition(n.Cols, n.Right)
-		case *plan.Recursive:
-			recursive[n.ID] = n.Cols
-			byPosition(n.Cols, n.Anchor)
-			byPosition(n.Cols, n.Step)
-		case *plan.Foreign:
-			// What the row executor does is not known.
-			for _, c := range n.Cols {
-				for _, in := range n.Children {
-					for _, x := range in.Columns() {
-						out[c.ID] = append(out[c.ID], x.ID)
-					}
-				}
-			}
-		}
-		return true
-	})
-	plan.Walk(root, func(n plan.Node) bool {
-		if t, ok := n.(*plan.WorkTable); ok {
-			for i, c := range recursive[t.ID] {
-				if i < len(t.Cols) {
-					out[t.Cols[i].ID] = append(out[t.Cols[i].ID], c.ID)
-				}
-			}
-		}
-		return true
-	})
-	return out
-}
-
-// values are the columns whose values e may yield or compute with; the conditions
-// of a CASE are none of them.
-func values(e plan.Expr) []plan.ColumnID {
-	var out []plan.ColumnID
-	var visit func(plan.Expr)
-	visit = func(e plan.Expr) {
-		switch e := e.(type) {
-		case *plan.Ref:
-			out = append(out, e.ID)
-			return
-		case *plan.Case:
-			for _, w := range e.Whens {
-				visit(w.Then)
-			}
-			if e.Else != nil {
-				visit(e.Else)
-			}
-			return
-		case *plan.Subquery:
-			if e.Kind == plan.ScalarSubquery {
-				for _, c := range e.Plan.Columns() {
-					out = append(out, c.ID)
-				}
-			}
-		}
-		for _, a := range e.Args() {
-			visit(a)
-		}
-	}
-	visit(e)
-	return out
 }
