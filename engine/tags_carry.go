@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"sqe/catalog"
-	"sqe/engine/write"
 	"sqe/fault"
 	"sqe/plan"
 	"sqe/policy"
@@ -321,23 +320,4 @@ func (t *tableTags) source(id int) []plan.Tag {
 		out = append(out, t.byField[id]...)
 	}
 	return out
-}
-
-// committer is by with the tags that the rows bring, in the same commit.
-func (c *carriage) committer(by write.Committer) write.Committer {
-	if c == nil || len(c.fields) == 0 {
-		return by
-	}
-	return carrying{by, c}
-}
-
-// carrying commits rows with tags.
-type carrying struct {
-	by write.Committer
-	*carriage
-}
-
-// Commit implements write.Committer.
-func (c carrying) Commit(ctx context.Context, name plan.TableName, change catalog.TableChange) (*plan.Table, error) {
-	return c.by.Commit(ctx, name, catalog.WithTags(change, c.fields))
 }
