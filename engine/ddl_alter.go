@@ -394,8 +394,8 @@ func (g *governance) says(name string) bool {
 	return false
 }
 
-// call is CALL of a procedure that moves a table to another snapshot.
-func (st *statement) call(ctx context.Context, x *parse.Call) (*Result, error) {
+// callTable finds the table of CALL.
+func (st *statement) callTable(x *parse.Call) (*object, error) {
 	ref := x.Table
 	if x.Catalog != "" {
 		if _, ok := st.engine.catalogs.Get(x.Catalog); !ok {
@@ -408,7 +408,12 @@ func (st *statement) call(ctx context.Context, x *parse.Call) (*Result, error) {
 			ref.Database = parse.JoinDatabase(append([]string{x.Catalog}, levels...)...)
 		}
 	}
-	o, err := st.named(ref)
+	return st.named(ref)
+}
+
+// call is CALL of a procedure that moves a table to another snapshot.
+func (st *statement) call(ctx context.Context, x *parse.Call) (*Result, error) {
+	o, err := st.callTable(x)
 	if err != nil {
 		return nil, err
 	}

@@ -78,6 +78,8 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 		switch {
 		case isDDL(stmt):
 			return st.ddl(ctx, stmt)
+		case isMaintenance(stmt):
+			return st.maintain(ctx, stmt.(*parse.Call))
 		case parse.IsWrite(stmt):
 			return nil, unsupported("writing")
 		}
@@ -117,6 +119,8 @@ func kindOf(stmt parse.Statement) string {
 	switch {
 	case isDDL(stmt):
 		return "ddl"
+	case isMaintenance(stmt):
+		return "maintenance"
 	case parse.IsWrite(stmt):
 		return sqlKinds[parse.Write]
 	}
