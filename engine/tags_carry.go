@@ -186,7 +186,7 @@ func missingTags(list []sourceTag, has ...[]plan.Tag) []sourceTag {
 // plans has a tag.
 func (st *statement) derived(ctx context.Context, bound, governed plan.Node) (func(...plan.ColumnID) []sourceTag, error) {
 	tags := map[string]*tableTags{}
-	any := false
+	tagged := false
 	for _, root := range []plan.Node{bound, governed} {
 		var err error
 		plan.Walk(root, func(n plan.Node) bool {
@@ -199,14 +199,14 @@ func (st *statement) derived(ctx context.Context, bound, governed plan.Node) (fu
 				return false
 			}
 			tags[tableKey(s.Table)] = t
-			any = any || len(t.byField) > 0
+			tagged = tagged || len(t.byField) > 0
 			return true
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	if !any {
+	if !tagged {
 		return nil, nil
 	}
 	asked, all := rewrite.Lineage(bound), rewrite.Lineage(bound, governed)

@@ -37,6 +37,9 @@ func (c carrying) Commit(ctx context.Context, name plan.TableName, change catalo
 
 // carriedBy adds the tags to those of the table.
 func (c *carriage) carriedBy(set *catalog.TagSet) map[string][]string {
+	if set == nil {
+		return nil // the table was dropped meanwhile; the commit will say so
+	}
 	for id, tags := range c.fields {
 		set.Carry(id, tags...)
 	}
@@ -116,7 +119,7 @@ func (c *carriage) projected(ctx context.Context, wide func(*catalog.TagSet) map
 	if err == nil || errors.Is(err, catalog.ErrUnknown) {
 		return err
 	}
-	if back := p.back(ctx, after, before); back != nil && !errors.Is(err, errNotCreated) {
+	if back := p.back(ctx, after, before); back != nil {
 		return c.unprojected(err, back)
 	}
 	return err

@@ -22,9 +22,12 @@ import (
 //	      (project ((NAME EXPR)...) PLAN) (aggregate ((NAME EXPR)...) ((NAME FUNC EXPR...)...) PLAN)
 //	      (join KIND PLAN PLAN [COND]) (lateral PLAN PLAN) (union PLAN PLAN) (except PLAN PLAN)
 //	      (distinct PLAN) (sort EXPR PLAN) (limit N PLAN) (recursive PLAN PLAN) (worktable)
-//	      (foreign PLAN...) (values)
+//	      (foreign PLAN...) (values) (rows (EXPR...)...)
+//	      (window ((NAME FUNC (EXPR...) (PARTITION-EXPR...) (ORDER-EXPR...))...) PLAN)
+//	aggregate: NAME FUNC EXPR... [(order EXPR...)]
 //	expr: (FUNC EXPR...) (cast EXPR TYPE) (try_cast EXPR TYPE) (exists PLAN) (in EXPR PLAN)
-//	      (scalar PLAN) NAME ALIAS.NAME 'text' 12 null:TYPE
+//	      (scalar PLAN) (case COND EXPR EXPR) (like EXPR EXPR) (one-of EXPR EXPR...)
+//	      NAME ALIAS.NAME 'text' 12 null:TYPE
 
 type list []any // of string and list
 
@@ -170,6 +173,10 @@ func (b *builder) node(x any, outer []plan.Column) plan.Node {
 			}
 			call := plan.AggCall{Func: f}
 			for _, arg := range y[2:] {
+				if l, ok := arg.(list); ok && l[0] == "order" {
+					call.OrderBy = b.keys(l[1:], scope(in, outer))
+					continue
+				}
 				call.Args = append(call.Args, b.expr(arg, scope(in, outer)))
 			}
 			t, err := f.Result(plan.Types(call.Args))
@@ -179,6 +186,26 @@ func (b *builder) node(x any, outer []plan.Column) plan.Node {
 			a.Aggs = append(a.Aggs, plan.AggItem{Column: b.column(y[0].(string), t), Call: call})
 		}
 		return a
+	case "window":
+		in := b.node(l[2], outer)
+		w := &plan.Window{Input: in}
+		for _, x := range l[1].(list) {
+			w.Items = append(w.Items, b.windowItem(x.(list), scope(in, outer)))
+		}
+		return w
+	case "rows":
+		v := &plan.Values{}
+		for _, x := range l[1:] {
+			var row []plan.Expr
+			for _, y := range x.(list) {
+				row = append(row, b.expr(y, outer))
+			}
+			v.Rows = append(v.Rows, row)
+		}
+		for i, e := range v.Rows[0] {
+			v.Cols = append(v.Cols, b.column(fmt.Sprintf("v%d", i+1), e.Type()))
+		}
+		return v
 	case "join":
 		j := &plan.Join{Kind: joinKinds[l[1].(string)], Left: b.node(l[2], outer), Right: b.node(l[3], outer)}
 		if len(l) > 4 {
@@ -233,6 +260,34 @@ func (b *builder) node(x any, outer []plan.Column) plan.Node {
 	return nil
 }
 
+func (b *builder) keys(l list, in []plan.Column) []plan.SortKey {
+	var out []plan.SortKey
+	for _, x := range l {
+		out = append(out, plan.SortKey{Expr: b.expr(x, in), NullsFirst: true})
+	}
+	return out
+}
+
+func (b *builder) windowItem(x list, in []plan.Column) plan.WindowItem {
+	f, ok := plan.Lookup(x[1].(string))
+	if !ok {
+		fail("no function %v", x[1])
+	}
+	it := plan.WindowItem{Call: plan.AggCall{Func: f}, OrderBy: b.keys(x[4].(list), in)}
+	for _, a := range x[2].(list) {
+		it.Call.Args = append(it.Call.Args, b.expr(a, in))
+	}
+	for _, a := range x[3].(list) {
+		it.PartitionBy = append(it.PartitionBy, b.expr(a, in))
+	}
+	t, err := f.Result(plan.Types(it.Call.Args))
+	if err != nil {
+		panic(err)
+	}
+	it.Column = b.column(x[0].(string), t)
+	return it
+}
+
 var joinKinds = map[string]plan.JoinKind{
 	"inner": plan.Inner, "left": plan.Left, "right": plan.Right, "full": plan.Full,
 	"semi": plan.Semi, "anti": plan.Anti, "cross": plan.Cross,
@@ -275,6 +330,14 @@ func (b *builder) expr(x any, in []plan.Column) plan.Expr {
 	args := make([]plan.Expr, len(l)-1)
 	for i, a := range l[1:] {
 		args[i] = b.expr(a, in)
+	}
+	switch l[0] {
+	case "case":
+		return &plan.Case{Whens: []plan.When{{Cond: args[0], Then: args[1]}}, Else: args[2], Typ: args[1].Type()}
+	case "like":
+		return &plan.Like{Operand: args[0], Pattern: args[1]}
+	case "one-of":
+		return &plan.In{Operand: args[0], List: args[1:]}
 	}
 	c, err := plan.NewCall(l[0].(string), args...)
 	if err != nil {
