@@ -19,6 +19,7 @@ import (
 
 	"sqe/catalog"
 	"sqe/engine"
+	"sqe/engine/scan"
 	"sqe/engine/write"
 	"sqe/fault"
 	"sqe/identity"
@@ -30,7 +31,7 @@ import (
 type held struct {
 	*catalog.SQL
 	mu     sync.Mutex
-	before func()
+	before func(context.Context)
 }
 
 func (h *held) Commit(ctx context.Context, name plan.TableName, change catalog.TableChange) (*plan.Table, error) {
@@ -39,12 +40,12 @@ func (h *held) Commit(ctx context.Context, name plan.TableName, change catalog.T
 	h.before = nil
 	h.mu.Unlock()
 	if f != nil {
-		f()
+		f(ctx)
 	}
 	return h.SQL.Commit(ctx, name, change)
 }
 
-func (h *held) hold(f func()) {
+func (h *held) hold(f func(context.Context)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.before = f
@@ -56,7 +57,7 @@ type maintenance struct {
 	ids  uint32
 }
 
-func openMaintenance(t *testing.T) *maintenance {
+func openMaintenance(t *testing.T, change ...func(*engine.Options)) *maintenance {
 	t.Helper()
 	m := &maintenance{ddlFixture: &ddlFixture{t: t, gate: &gate{grants: map[string]bool{}}}, ids: 100}
 	m.fixture = openWith(t, func(o *engine.Options) {
@@ -68,6 +69,9 @@ func openMaintenance(t *testing.T) *maintenance {
 			t.Fatal(err)
 		}
 		o.Catalogs = registry
+		for _, c := range change {
+			c(o)
+		}
 	})
 	m.root = m.open(identity.Principal{Name: "root", Admin: true})
 	m.sue = m.open(identity.Principal{Name: "sue"})
@@ -121,13 +125,79 @@ func (m *maintenance) appendTo(table string, from, to int, c write.Committer) er
 	for i := from; i < to; i++ {
 		objects = append(objects, fmt.Sprintf(`{"id":%d,"part":"p%d"}`, i, i%2))
 	}
-	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: plan.Int64, Nullable: true}, {Name: "part", Type: plan.String, Nullable: true}}, nil)
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(objects, ",")+"]"))
+	rec := m.batch("["+strings.Join(objects, ",")+"]", arrow.Field{Name: "id", Type: plan.Int64, Nullable: true}, arrow.Field{Name: "part", Type: plan.String, Nullable: true})
+	_, err := write.Append(context.Background(), m.table(table), &someRows{rec}, write.Options{Committer: c})
+	return err
+}
+
+func (m *maintenance) batch(objects string, fields ...arrow.Field) arrow.RecordBatch {
+	m.t.Helper()
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, arrow.NewSchema(fields, nil), strings.NewReader(objects))
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	_, err = write.Append(context.Background(), m.table(table), &someRows{rec}, write.Options{Committer: c})
-	return err
+	return rec
+}
+
+// delete ends the row of an id merge-on-read, as another session would.
+func (m *maintenance) delete(table string, id int64) {
+	m.t.Helper()
+	ctx := context.Background()
+	set := []catalog.Change{catalog.SetProperties{Properties: map[string]string{"write.delete.mode": "merge-on-read"}}}
+	t, err := m.catalog.AlterTable(ctx, m.table(table).Name, set)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	planner := scan.New(scan.Options{})
+	file, pos := m.place(planner, t, id)
+	rec := m.batch(fmt.Sprintf(`[{"op":%d,"file":%q,"pos":%d}]`, write.Delete, file, pos),
+		arrow.Field{Name: "op", Type: plan.Int8}, arrow.Field{Name: "file", Type: plan.String}, arrow.Field{Name: "pos", Type: plan.Int64})
+	layout := write.Layout{Command: write.DeleteCommand, Op: 0, File: 1, Position: 2}
+	if _, err := write.Change(ctx, t, &someRows{rec}, layout, write.Options{Committer: m.catalog, Planner: planner}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// place finds the file and position of a row.
+func (m *maintenance) place(planner *scan.Planner, t *plan.Table, id int64) (file string, pos int64) {
+	m.t.Helper()
+	s := &plan.Scan{Table: t, Cols: []plan.ScanColumn{
+		{Column: plan.Column{ID: 1, Name: "id", Type: plan.Int64, Nullable: true}, FieldID: t.Fields[0].ID},
+		{Column: plan.Column{ID: 2, Name: "_file", Type: plan.String}, FieldID: plan.FileField},
+		{Column: plan.Column{ID: 3, Name: "_pos", Type: plan.Int64}, FieldID: plan.PositionField},
+	}}
+	tasks, err := planner.Tasks(context.Background(), t)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, task := range tasks {
+		r, err := planner.ReadTask(context.Background(), s, task)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for {
+			b, err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			for i := range int(b.NumRows()) {
+				if b.Column(0).(*array.Int64).Value(i) == id {
+					file, pos = strings.Clone(b.Column(1).(*array.String).Value(i)), b.Column(2).(*array.Int64).Value(i)
+				}
+			}
+			b.Release()
+		}
+		if err := r.Close(); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	if file == "" {
+		m.t.Fatalf("there is no row %d", id)
+	}
+	return file, pos
 }
 
 // create makes a table with the given number of commits of ten rows.
