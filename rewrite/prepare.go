@@ -58,6 +58,9 @@ type template struct {
 // administrators. The caller must not change it.
 func (b *Bound) Withheld() map[int]string { return b.withheld }
 
+// Filtered reports whether a row filter may hide rows.
+func (b *Bound) Filtered() bool { return len(b.filters) > 0 }
+
 // Record is what these restrictions do, whatever the statement is.
 func (b *Bound) Record() TableRecord { return b.record }
 

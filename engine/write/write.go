@@ -104,22 +104,22 @@ func Append(ctx context.Context, target *plan.Table, rows Rows, o Options) (Resu
 	if err != nil {
 		return Result{}, err
 	}
-	return j.run(func() error {
-		w, err := j.newWriter(j.target.schema, j.o.Workers)
-		if err != nil {
-			return err
-		}
-		n, err := j.fill(w, j.target.columns(0))
-		if err != nil {
-			return err
-		}
-		j.result.Inserted = n
-		if len(w.files) == 0 {
-			return nil
-		}
-		return j.commit(func(ctx context.Context, tx *table.Transaction, t *plan.Table) error {
-			return j.stageAppend(ctx, tx, t, w.files)
-		})
+	return j.run(j.append)
+}
+
+func (j *job) append() error {
+	w, err := j.newWriter(j.target.schema, j.o.Workers)
+	if err != nil {
+		return err
+	}
+	if j.result.Inserted, err = j.fill(w, j.target.columns(0)); err != nil {
+		return err
+	}
+	if len(w.files) == 0 {
+		return nil
+	}
+	return j.commit(func(ctx context.Context, tx *table.Transaction, t *plan.Table) error {
+		return j.stageAppend(ctx, tx, t, w.files)
 	})
 }
 
