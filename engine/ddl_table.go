@@ -33,7 +33,7 @@ func (st *statement) createTable(ctx context.Context, x *parse.CreateTable) (*Re
 		return nil, err
 	}
 	for range mostDefinitionTry {
-		created, err := st.createNamed(ctx, o, d, x.Replace, x.IfNotExists)
+		created, err := st.createNamed(ctx, o, d, x.Replace, x.IfNotExists, nil)
 		switch {
 		case fault.Is(err, fault.Conflict) && ctx.Err() == nil:
 			continue // something took the name meanwhile
@@ -49,14 +49,14 @@ func (st *statement) createTable(ctx context.Context, x *parse.CreateTable) (*Re
 	return nil, fault.New(fault.Conflict, "the name '%s' is taken and given up by others all the time; nothing was changed, try again", o.Name)
 }
 
-// createNamed creates a table of a name that may be taken. fault.Conflict: it was
-// taken meanwhile.
-func (st *statement) createNamed(ctx context.Context, o *object, d catalog.TableDefinition, replace, ifNotExists bool) (created bool, err error) {
+// createNamed creates a table of a name that may be taken, with the rows of fill if
+// there is one. fault.Conflict: it was taken meanwhile.
+func (st *statement) createNamed(ctx context.Context, o *object, d catalog.TableDefinition, replace, ifNotExists bool, fill catalog.TableChange) (created bool, err error) {
 	kind, err := st.occupant(ctx, o)
 	if err != nil {
 		return false, err
 	}
-	options := catalog.CreateOptions{IfTaken: catalog.Refuse}
+	options := catalog.CreateOptions{IfTaken: catalog.Refuse, Fill: fill}
 	switch {
 	case kind == byTable && ifNotExists:
 		return false, nil

@@ -34,6 +34,9 @@ type Options struct {
 	Audit    audit.Sink
 	// StatementTimeout ends a statement; 0: never.
 	StatementTimeout time.Duration
+	// WriteMemory bounds the rows that are being written and are not in files yet, of
+	// all statements together; 0: 256 MiB.
+	WriteMemory int64
 	// RowLimit bounds what the row executor is fed and yields.
 	RowLimit bind.Limits
 	Version  string
@@ -70,6 +73,7 @@ type Engine struct {
 	observer  Observer
 	log       *slog.Logger
 	memo      *memo
+	writing   writeMemory
 	processes processes
 	broken    brokenPolicies
 
@@ -89,6 +93,10 @@ func New(o Options) *Engine {
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
+	}
+	e.writing.total = o.WriteMemory
+	if e.writing.total <= 0 {
+		e.writing.total = 256 << 20
 	}
 	if e.observer == nil {
 		e.observer = nobody{}
@@ -125,10 +133,19 @@ func (e *Engine) Status() []policy.Status {
 
 // govern is the way of a statement from SQL to a plan that may run.
 func (st *statement) govern(ctx context.Context, sql *parse.SQL, args []plan.Literal) (plan.Node, *rewrite.Record, error) {
-	bound, err := st.engine.binder.Bind(ctx, st.session.vars, relations{st}, sql, args)
+	bound, err := st.bind(ctx, sql, args)
 	if err != nil {
 		return nil, nil, err
 	}
+	return st.governBound(ctx, bound)
+}
+
+func (st *statement) bind(ctx context.Context, sql *parse.SQL, args []plan.Literal) (*bind.Bound, error) {
+	return st.engine.binder.Bind(ctx, st.session.vars, relations{st}, sql, args)
+}
+
+// governBound is govern of a statement that was bound.
+func (st *statement) governBound(ctx context.Context, bound *bind.Bound) (plan.Node, *rewrite.Record, error) {
 	st.session.vars.SetWarnings(bound.Warnings)
 	governed, record, err := rewrite.Govern(bound.Plan, bound.IDs, func(s *plan.Scan) (*rewrite.Bound, error) {
 		return st.bound(ctx, s.Table)

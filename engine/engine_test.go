@@ -138,8 +138,9 @@ func (j *journal) last() audit.Event {
 
 type fixture struct {
 	*engine.Engine
-	source  *source
-	journal *journal
+	source    *source
+	journal   *journal
+	warehouse string
 }
 
 func open(t *testing.T) *fixture {
@@ -169,7 +170,7 @@ func openWith(t *testing.T, change func(*engine.Options)) *fixture {
 	t.Cleanup(func() { _ = executor.Close() })
 	f := &fixture{
 		source:  &source{state: state{version: "1", readers: map[string]bool{"ann": true, "eve": true}}},
-		journal: &journal{},
+		journal: &journal{}, warehouse: filepath.Join(dir, "warehouse"),
 	}
 	o := engine.Options{
 		Catalogs: registry, Sources: []policy.Source{f.source}, Duck: executor, Scans: scan.New(scan.Options{}),

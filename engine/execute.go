@@ -80,8 +80,10 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.ddl(ctx, stmt)
 		case isMaintenance(stmt):
 			return st.maintain(ctx, stmt.(*parse.Call))
+		case isChange(stmt):
+			return st.changeRows(ctx, stmt, args)
 		case parse.IsWrite(stmt):
-			return nil, unsupported("writing")
+			return nil, unsupported("this procedure")
 		}
 		return nil, unsupported(fmt.Sprintf("this statement (%s)", kind))
 	})
