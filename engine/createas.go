@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -51,12 +52,24 @@ func (st *statement) createTableAs(ctx context.Context, x *parse.CreateTable, ar
 	notes := slices.Concat(bound.Warnings, x.Warnings, carried.warnings())
 	options, done := st.writeOptions(o)
 	defer done()
-	f := write.NewFilling(func(ctx context.Context) (write.Rows, error) { return st.run(ctx, governed) }, options)
-	var fill catalog.TableChange
-	if !x.NoData {
-		fill = f.Fill
-	}
-	created, err := carried.creating(ctx, func() (bool, error) { return st.createFilled(ctx, o, d, x, f, fill) })
+	var res write.Result
+	created, err := carried.creating(ctx, func() (created bool, err error) {
+		if x.NoData {
+			return st.createFilled(ctx, o, d, x, nil)
+		}
+		rows := func(*plan.Table) (write.Rows, error) { return st.run(ctx, governed) }
+		res, err = write.Fill(ctx, rows, options, func(ctx context.Context, fill catalog.TableChange) error {
+			created, err = st.createFilled(ctx, o, d, x, fill)
+			if err == nil && !created {
+				return errKept // an earlier try may have written rows
+			}
+			return err
+		})
+		if errors.Is(err, errKept) {
+			err = nil
+		}
+		return created, err
+	})
 	switch {
 	case fault.Is(err, fault.NoDatabase):
 		return nil, unknownDatabase(o.database)
@@ -65,10 +78,13 @@ func (st *statement) createTableAs(ctx context.Context, x *parse.CreateTable, ar
 	case !created:
 		return st.warned(append(notes, "table '"+o.Name+"' exists")), nil
 	}
-	res := st.warned(notes)
-	res.Affected = uint64(f.Result().Inserted)
-	return res, nil
+	out := st.warned(notes)
+	out.Affected = uint64(res.Inserted)
+	return out, nil
 }
+
+// errKept: a table of the name is there, and IF NOT EXISTS keeps it.
+var errKept = errors.New("the table exists")
 
 // mayFill asks for the right to write rows into a table that is to be made, of which
 // everybody may know who may create it.
@@ -81,14 +97,12 @@ func (st *statement) mayFill(o *object) error {
 }
 
 // createFilled is createNamed, tried again when something takes the name meanwhile.
-func (st *statement) createFilled(ctx context.Context, o *object, d catalog.TableDefinition, x *parse.CreateTable, f *write.Filling, fill catalog.TableChange) (bool, error) {
+func (st *statement) createFilled(ctx context.Context, o *object, d catalog.TableDefinition, x *parse.CreateTable, fill catalog.TableChange) (bool, error) {
 	for range mostDefinitionTry {
 		created, err := st.createNamed(ctx, o, d, x.Replace, x.IfNotExists, fill)
-		err = f.End(err)
-		if fault.Is(err, fault.Conflict) && ctx.Err() == nil {
-			continue
+		if !fault.Is(err, fault.Conflict) || ctx.Err() != nil {
+			return created, err
 		}
-		return created, err
 	}
 	return false, fault.New(fault.Conflict, "the name '%s' is taken and given up by others all the time; nothing was changed, try again", o.Name)
 }

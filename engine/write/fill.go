@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/apache/iceberg-go/table"
 
@@ -11,83 +10,56 @@ import (
 	"sqe/plan"
 )
 
-// Filling writes the rows of a table that is being created, before anybody sees it.
-// It is for one table and one goroutine.
-type Filling struct {
-	open   func(context.Context) (Rows, error)
-	o      Options
-	result Result
-	files  *staged // of the last try
+// Fill writes rows into a table that is being created. create must create it with
+// the change that it is given as catalog.CreateOptions.Fill, which may be called
+// again with another table: rows then yields them again. When create fails, the files
+// are removed, unless it is not known whether the table is there.
+func Fill(ctx context.Context, rows func(t *plan.Table) (Rows, error), o Options, create func(context.Context, catalog.TableChange) error) (res Result, err error) {
+	var last *job
+	finished := false
+	defer func() {
+		if last == nil || finished && (err == nil || errors.Is(err, catalog.ErrUnknown)) {
+			return
+		}
+		// A panic goes on after the clean-up.
+		err = last.staged.discard(err)
+		res = Result{}
+	}()
+	err = create(ctx, func(ctx context.Context, tx *table.Transaction, t *plan.Table) error {
+		if last != nil {
+			if err := last.staged.discard(nil); err != nil {
+				return err
+			}
+			last = nil
+		}
+		in, err := rows(t)
+		if err != nil {
+			return err
+		}
+		j, err := begin(ctx, t, in, o)
+		if err != nil {
+			return err
+		}
+		last = j
+		defer func() { _ = in.Close() }() // what it yielded is all that counts
+		if err := j.stageRows(ctx, tx); err != nil {
+			return j.failure(err)
+		}
+		res = j.result
+		return nil
+	})
+	finished = true
+	return res, err
 }
 
-// NewFilling makes a filling. open yields the rows, with the columns of the table in
-// their order; it is called again at each try: another table has other fields. The
-// options need no committer.
-func NewFilling(open func(context.Context) (Rows, error), o Options) *Filling {
-	return &Filling{open: open, o: o}
-}
-
-// Fill is a catalog.TableChange, for catalog.CreateOptions. When it fails it has
-// removed what it wrote.
-func (f *Filling) Fill(ctx context.Context, tx *table.Transaction, target *plan.Table) error {
-	if err := f.discard(nil); err != nil {
-		return err
-	}
-	rows, err := f.open(ctx)
+// stageRows writes the rows and adds their files to the table of the job.
+func (j *job) stageRows(ctx context.Context, tx *table.Transaction) error {
+	w, err := j.newWriter(j.target.schema, j.o.Workers)
 	if err != nil {
 		return err
 	}
-	o := f.o
-	in := &inside{tx: tx, table: target}
-	o.Committer = in
-	j, err := begin(ctx, target, rows, o)
-	if err != nil {
+	if j.result.Inserted, err = j.fill(w, j.target.columns(0)); err != nil || len(w.files) == 0 {
 		return err
 	}
-	in.job = j
-	if f.result, err = j.run(j.append); err != nil {
-		return err
-	}
-	f.files = &staged{fs: j.target.fs, paths: in.paths}
-	return nil
-}
-
-// End must be called with the error of the creation. When the table did not come to be
-// it removes what was written; of a table of which that is not known it leaves
-// everything. It returns the error.
-func (f *Filling) End(err error) error {
-	if err == nil || errors.Is(err, catalog.ErrUnknown) {
-		return err
-	}
-	return f.discard(err)
-}
-
-// Result is that of the last try. Its table is not the one that was created.
-func (f *Filling) Result() Result { return f.result }
-
-func (f *Filling) discard(cause error) error {
-	f.result = Result{}
-	if f.files == nil {
-		return cause
-	}
-	files := f.files
-	f.files = nil
-	return files.discard(cause)
-}
-
-// inside is a Committer that leaves the commit to whoever began the transaction.
-type inside struct {
-	tx    *table.Transaction
-	table *plan.Table
-	job   *job
-	paths []string
-}
-
-// Commit implements Committer.
-func (i *inside) Commit(ctx context.Context, _ plan.TableName, change catalog.TableChange) (*plan.Table, error) {
-	if err := change(ctx, i.tx, i.table); err != nil {
-		return nil, err
-	}
-	i.paths = slices.Clone(i.job.staged.paths)
-	return i.table, nil
+	return j.stageAppend(ctx, tx, j.target.table, w.files)
 }
