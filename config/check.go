@@ -41,6 +41,7 @@ func (l *loader) check(c *Config) {
 		}
 	}
 	l.checkStore(c)
+	l.checkImport(c)
 	users := map[string]bool{}
 	for i, u := range c.Users {
 		if users[u.Name] {
@@ -48,6 +49,7 @@ func (l *loader) check(c *Config) {
 		}
 		users[u.Name] = true
 	}
+	l.checkIdentity(c)
 	l.checkMasks(c)
 	l.checkAudit(c)
 }

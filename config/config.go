@@ -13,17 +13,19 @@ package config
 // name, default, what it is for, and its bounds; docs/configuration.md is
 // generated from them.
 type Config struct {
-	Server   Server        `key:"server" doc:"The MySQL port."`
-	Ops      Ops           `key:"ops" doc:"Metrics and health."`
-	Engine   Engine        `key:"engine" doc:"How statements run."`
-	Catalogs []Catalog     `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
-	Policies []Policy      `key:"policies" doc:"Where policies come from. Without one every table is refused."`
-	Store    Store         `key:"policystore" doc:"The embedded policy store: Ranger's policies, roles, users and tags in one SQLite file, for where nobody runs a Ranger. A [[policies]] section of kind \"store\" reads it."`
-	Masks    Masks         `key:"masks" doc:"How masks work."`
-	Users    []User        `key:"users" doc:"Users with passwords."`
-	Audit    Audit         `key:"audit" doc:"The audit log: one JSON object a line for each statement and login. The file is made with mode 0600; to rotate it, rename it and send SIGHUP."`
-	Outputs  []AuditOutput `key:"audit-outputs" doc:"Where audit events go beside the audit log, in the form in which Ranger's plugins write them: a file, a Solr (from where a Ranger Admin shows them), or any HTTP server. docs/operations.md says what an event holds. None of them keeps a statement waiting."`
-	Log      Log           `key:"log" doc:"The log of the server, on standard error."`
+	Server   Server             `key:"server" doc:"The MySQL port."`
+	Ops      Ops                `key:"ops" doc:"Metrics and health."`
+	Engine   Engine             `key:"engine" doc:"How statements run."`
+	Catalogs []Catalog          `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
+	Policies []Policy           `key:"policies" doc:"Where policies come from. Without one every table is refused."`
+	Store    Store              `key:"policystore" doc:"The embedded policy store: Ranger's policies, roles, users and tags in one SQLite file, for where nobody runs a Ranger. A [[policies]] section of kind \"store\" reads it."`
+	Import   Import             `key:"import" doc:"Files that become tables or rows: LOAD DATA INFILE, CREATE TABLE ... FROM INFILE and sqe import (docs/sql.md)."`
+	Masks    Masks              `key:"masks" doc:"How masks work."`
+	Users    []User             `key:"users" doc:"Users with passwords."`
+	Identity []IdentityProvider `key:"identity-providers" doc:"Who else may log in, and how they are known: docs/keycloak.md is the guide. They are asked in this order, after [[users]]; the first that recognises a login decides alone."`
+	Audit    Audit              `key:"audit" doc:"The audit log: one JSON object a line for each statement and login. The file is made with mode 0600; to rotate it, rename it and send SIGHUP."`
+	Outputs  []AuditOutput      `key:"audit-outputs" doc:"Where audit events go beside the audit log, in the form in which Ranger's plugins write them: a file, a Solr (from where a Ranger Admin shows them), or any HTTP server. docs/operations.md says what an event holds. None of them keeps a statement waiting."`
+	Log      Log                `key:"log" doc:"The log of the server, on standard error."`
 
 	// Dir is the folder of the file, absolute.
 	Dir string

@@ -11,7 +11,6 @@ import (
 	"sqe/audit"
 	"sqe/catalog"
 	"sqe/engine"
-	"sqe/identity"
 	"sqe/masks"
 	"sqe/plan"
 	"sqe/policy"
@@ -81,13 +80,8 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 			advice = append(advice, text)
 		}
 	}
-	users := make([]identity.User, len(cfg.Users))
-	for i, u := range cfg.Users {
-		users[i] = identity.User{Principal: identity.Principal{Name: u.Name}, PasswordHash: u.PasswordHash.Reveal()}
-	}
-	if _, err := identity.NewStatic(users); err != nil {
-		problems = append(problems, err)
-	}
+	wrong, more := identityFindings(ctx, cfg)
+	problems, advice = append(problems, wrong...), append(advice, more...)
 	for _, a := range append(advice, in.administrationAdvice(ctx, sources)...) {
 		if _, err := fmt.Fprintln(stdout, "advice:", a); err != nil {
 			return err

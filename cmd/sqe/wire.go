@@ -115,6 +115,9 @@ func (in *instance) build(logTo io.Writer) error {
 		RowLimit: bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
 		Version:  cfg.Server.Version, Observer: metrics, Log: log,
 		Administrators: administrators,
+		Import: engine.Import{
+			Local: cfg.Import.Local, Directories: cfg.Import.Directories, MaxBytes: int64(cfg.Import.MaxBytes), Spool: string(cfg.Engine.TempDirectory),
+		},
 		Principals:     func(name string) (identity.Principal, bool) { return configured(cfg, name) },
 		TagLineage:     tagLineage(cfg),
 	})
@@ -228,14 +231,11 @@ func openExecutor(cfg *config.Config, roots []string) (*duck.Instance, error) {
 
 func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.Sink) error {
 	cfg := in.config
-	users := make([]identity.User, len(cfg.Users))
-	for i, u := range cfg.Users {
-		users[i] = identity.User{Principal: principal(u), PasswordHash: u.PasswordHash.Reveal()}
-	}
-	static, err := identity.NewStatic(users)
+	providers, remote, err := openIdentity(cfg, in.log)
 	if err != nil {
 		return err
 	}
+	in.loadIdentity(remote)
 	cert, err := certificate(cfg)
 	if err != nil {
 		return err
@@ -245,10 +245,10 @@ func (in *instance) listen(eng *engine.Engine, metrics *ops.Metrics, sink audit.
 		Open: func(l identity.Login, info engine.ConnInfo) (server.Session, error) {
 			return eng.OpenLogin(l, info)
 		},
-		Authenticator: identity.NewChain(static), TLS: server.TLSConfig(cert), PlainAllowed: !cfg.Server.RequireTLS,
+		Authenticator: identity.NewChain(providers...), TLS: server.TLSConfig(cert), PlainAllowed: !cfg.Server.RequireTLS,
 		Version: cfg.Server.Version, MaxConnections: cfg.Server.MaxConnections,
 		HandshakeTimeout: time.Duration(cfg.Server.HandshakeTimeout), IdleTimeout: time.Duration(cfg.Server.IdleTimeout),
-		WriteTimeout: time.Duration(cfg.Server.WriteTimeout), MaxPacket: int(cfg.Server.MaxPacket),
+		WriteTimeout: time.Duration(cfg.Server.WriteTimeout), MaxPacket: int(cfg.Server.MaxPacket), LocalFiles: cfg.Import.Local,
 		Logins: func(l server.LoginEvent) error { return sink.Record(loginEvent(l)) }, Observer: metrics, Log: in.log,
 	})
 	if err != nil {
