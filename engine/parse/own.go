@@ -24,6 +24,10 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 	case "execute":
 		stmt, err = p.execute()
 	case "deallocate", "drop":
+		if p.word(1) == "role" {
+			stmt, err = p.roleDDL()
+			break
+		}
 		if p.word(1) != "prepare" {
 			stmt, err = p.policyDDL()
 			break
@@ -44,7 +48,13 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 		p.pos++
 		stmt, err = p.use()
 	case "create":
-		stmt, err = p.policyDDL()
+		if stmt, err = p.roleDDL(); stmt == nil && err == nil {
+			stmt, err = p.policyDDL()
+		}
+	case "grant", "revoke", "deny":
+		stmt, err = p.grant()
+	case "check":
+		stmt, err = p.checkAccess()
 	case "alter":
 		if p.word(1) == "table" {
 			stmt, err = p.alterTable()
@@ -82,6 +92,9 @@ func (p *parser) beginsStatement() bool {
 func (p *parser) explain() (Statement, error) {
 	p.pos++
 	start := p.pos
+	if s, err := p.explainGrant(); s != nil || err != nil {
+		return s, err
+	}
 	if p.accept("policy") {
 		json, formatted := false, false
 		if p.word(0) == "format" {
@@ -94,12 +107,16 @@ func (p *parser) explain() (Statement, error) {
 			}
 			json, formatted = f == "json", true
 		}
-		if p.beginsStatement() || formatted {
+		as, err := p.impersonation()
+		if err != nil {
+			return nil, err
+		}
+		if p.beginsStatement() || formatted || as != nil {
 			inner, err := p.explained()
 			if err != nil {
 				return nil, err
 			}
-			return &ExplainPolicy{JSON: json, Stmt: inner}, nil
+			return &ExplainPolicy{JSON: json, As: as, Stmt: inner}, nil
 		}
 		p.pos = start // a table that is called policy
 		return nil, nil
@@ -181,39 +198,10 @@ func (p *parser) show() (Statement, error) {
 	case p.accept("show", "grants"):
 		return p.showGrants()
 	}
+	if s, err := p.showAccess(); s != nil || err != nil {
+		return s, err
+	}
 	return p.showPolicies()
-}
-
-// showGrants reads [FOR user]; the host behind a user is not looked at.
-func (p *parser) showGrants() (Statement, error) {
-	g := &ShowGrants{}
-	if !p.accept("for") {
-		return g, p.end()
-	}
-	if p.accept("current_user") {
-		if p.acceptPunct("(") && !p.acceptPunct(")") {
-			return nil, p.expected(")")
-		}
-		return g, p.end()
-	}
-	if p.pos >= len(p.tokens) {
-		return nil, p.expected("a user")
-	}
-	switch s := p.str(p.pos); p.tokens[p.pos].kind {
-	case word, quoted:
-		g.User = unquoteName(s)
-	case str:
-		// A user is quoted as text or as a name; a quote inside is doubled.
-		q := s[:1]
-		g.User = strings.ReplaceAll(strings.Trim(s, q), q+q, q)
-	default:
-		return nil, p.expected("a user")
-	}
-	p.pos++
-	if p.pos < len(p.tokens) && (p.tokens[p.pos].kind == variable || p.str(p.pos) == "@") {
-		p.pos = len(p.tokens) // @'host'
-	}
-	return g, p.end()
 }
 
 func (p *parser) kill() (Statement, error) {

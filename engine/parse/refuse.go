@@ -23,8 +23,6 @@ func (p *parser) refused() error {
 		return no("DO", "use SELECT")
 	case "xa":
 		return no("XA", "every statement is its own transaction")
-	case "grant", "revoke", "deny":
-		return no(strings.ToUpper(p.word(0)), "who may use a table is a policy of the polaris service, which an administrator writes in the policy server for now (docs/policy-store.md, section 2 \"First policies\"); CREATE POLICY writes row filters and masks")
 	case "install", "uninstall":
 		return no("INSTALL", "SQE loads no plugins")
 	case "create", "alter", "drop":

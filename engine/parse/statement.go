@@ -38,9 +38,10 @@ type Explain struct {
 	Stmt    Statement
 }
 
-// ExplainPolicy is EXPLAIN POLICY [FORMAT [=] JSON] statement.
+// ExplainPolicy is EXPLAIN POLICY [FORMAT [=] JSON] [AS USER name ...] statement.
 type ExplainPolicy struct {
 	JSON bool
+	As   *Impersonation // nil: oneself
 	Stmt Statement
 }
 
