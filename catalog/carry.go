@@ -23,6 +23,11 @@ func (s *TagSet) Carry(id int, tags ...plan.Tag) (added bool) {
 		return false
 	}
 	for _, t := range tags {
+		if had := s.at(id, t.Name); had != nil && had.Lent {
+			// Its own from now on, whatever becomes of the field that lends it.
+			had.Lent, had.Carried, added = false, true, true
+			continue
+		}
 		if t.Name == "" || s.at(id, t.Name) != nil || s.at(0, t.Name) != nil {
 			continue
 		}

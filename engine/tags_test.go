@@ -71,10 +71,16 @@ type tagFixture struct {
 // masked; eve and ann may read, root may administer only.
 func openTags(t *testing.T) *tagFixture {
 	t.Helper()
+	return openTagsWith(t, func(*engine.Options) {})
+}
+
+func openTagsWith(t *testing.T, change func(*engine.Options)) *tagFixture {
+	t.Helper()
 	f := &tagFixture{t: t, server: &tagServer{store: &store{name: "test"}, tags: map[string][]string{}, fail: map[int]error{}}}
 	f.fixture = openWith(t, func(o *engine.Options) {
 		o.Administrators = []policy.Administrator{f.server}
 		f.catalog = o.Catalogs.Default().(*catalog.SQL)
+		change(o)
 	})
 	f.server.source = f.source
 	f.source.set(func(s *state) {
