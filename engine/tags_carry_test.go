@@ -341,7 +341,7 @@ func TestCarryToServer(t *testing.T) {
 // its commit stay.
 func TestCarryBesideOthers(t *testing.T) {
 	f := openCarry(t, engine.CarryTags, false)
-	h := &held{SQL: f.catalog, before: func() {
+	h := &held{SQL: f.catalog, before: func(context.Context) {
 		must(t, f.root, "ALTER TABLE bank.sink SET TAGS (a = (OTHER), c = (MORE))", "")
 	}}
 	if _, err := engine.CarryInto(context.Background(), f.eve, "INSERT INTO bank.sink (a) SELECT national_id FROM bank.customers", h, nothing); err != nil {
