@@ -21,6 +21,10 @@ type Write struct {
 	// as the table names it, and the position in it from 0. 0 when every branch is
 	// an InsertRow; NULL in rows that take one.
 	File, Pos ColumnID
+	// Kept are columns of Rows with the value that a field has in the old row, by the
+	// id of the top-level field, as the user sees it: for a branch that keeps the
+	// field. A field that is not in it, or that a mask is on, is read anew.
+	Kept map[int]ColumnID
 	// Once: two changes of one old row are an error (MERGE).
 	Once bool
 }

@@ -34,6 +34,9 @@ type Changes struct {
 	// Fill at its index.
 	Fields []plan.ColumnID
 	Fill   []*plan.Literal
+	// Kept are the columns of the governed rows that a field keeps its value from, by
+	// the id of the field: the user sees it as it is.
+	Kept map[int]plan.ColumnID
 	// Permitted is a boolean column, never NULL: whether the new row fulfils the row
 	// filters of Target. The statement must fail, and change nothing, when it is false
 	// in any row. 0 when there is no filter.
@@ -188,14 +191,22 @@ func opLiteral(op plan.WriteOp) *plan.Literal {
 	return &plan.Literal{Value: v, Typ: plan.Int8}
 }
 
-// kept are the fields that some branch keeps.
+// keeps reports whether some branch keeps the field.
+func (c *completion) keeps(f plan.Field) bool {
+	return slices.ContainsFunc(c.w.Branches, func(b plan.WriteBranch) bool {
+		_, assigned := b.Values[f.ID]
+		return b.Op == plan.UpdateRow && !assigned
+	})
+}
+
+// kept are the fields that some branch keeps and that the governed rows do not have.
 func (c *completion) kept() []plan.Field {
 	var out []plan.Field
 	for _, f := range c.w.Target.Fields {
-		if slices.ContainsFunc(c.w.Branches, func(b plan.WriteBranch) bool {
-			_, assigned := b.Values[f.ID]
-			return b.Op == plan.UpdateRow && !assigned
-		}) {
+		if id, ok := c.w.Kept[f.ID]; ok && sameType(c.cols[id].Type, f.Type) {
+			continue
+		}
+		if c.keeps(f) {
 			out = append(out, f)
 		}
 	}
@@ -263,6 +274,13 @@ func (c *completion) field(f plan.Field) (plan.Expr, error) {
 		return x
 	}
 	var other plan.Expr
+	if id, ok := c.w.Kept[f.ID]; ok && !kept && c.keeps(f) {
+		other = as(c.ref(id))
+		if c.out.Kept == nil {
+			c.out.Kept = map[int]plan.ColumnID{}
+		}
+		c.out.Kept[f.ID] = id
+	}
 	if kept {
 		other = as(ref(raw))
 	}

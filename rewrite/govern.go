@@ -27,6 +27,18 @@ func Govern(root plan.Node, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, erro
 
 func (g *governor) govern(root plan.Node) (plan.Node, *Record, error) {
 	g.used, g.record, g.tables = usedColumns(root), &Record{}, map[*Bound]int{}
+	g.read = &g.used.live
+	if p, ok := root.(*plan.Project); ok && len(g.kept) > 0 {
+		shown := slices.DeleteFunc(slices.Clone(p.Items), func(it plan.Item) bool {
+			for _, id := range g.kept {
+				if id == it.ID {
+					return true
+				}
+			}
+			return false
+		})
+		g.read = &usedColumns(&plan.Project{Input: p.Input, Items: shown}).live
+	}
 	// Transform goes into sub-queries, where row-engine rewriters have missed scans.
 	out, err := plan.Transform(root, g.node)
 	if err != nil {
@@ -45,6 +57,10 @@ type governor struct {
 	lookup func(*plan.Scan) (*Bound, error)
 	salt   func() []byte
 	used   *usage
+	// kept are columns of a statement that changes rows which the user neither names
+	// nor sees; read are the columns that reach anything else, for the record.
+	kept   map[int]plan.ColumnID
+	read   *columnSet
 	record *Record
 	tables map[*Bound]int // index in record
 	// target is the table whose rows the statement changes: of its scans the place
@@ -117,7 +133,7 @@ func (g *governor) guard(s *plan.Scan) (plan.Node, error) {
 		if !live {
 			continue
 		}
-		if !virtual {
+		if !virtual && g.read.has(c.ID) {
 			fields = append(fields, c.FieldID)
 		}
 		items = append(items, plan.Item{Column: c.Column})

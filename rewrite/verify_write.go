@@ -267,6 +267,9 @@ func (v *verifier) row(c *Changes, p *plan.Project, in plan.Node, raw *plan.Scan
 		return violation("the changes of a statement lack a column")
 	}
 	if c.File == 0 && c.Pos == 0 && raw == nil {
+		if len(c.Kept) > 0 {
+			return violation("a new row keeps a value of no old one")
+		}
 		return nil
 	}
 	source := func(id plan.ColumnID) plan.ColumnID {
@@ -277,7 +280,16 @@ func (v *verifier) row(c *Changes, p *plan.Project, in plan.Node, raw *plan.Scan
 		}
 		return 0
 	}
-	return placed(in, source(c.File), source(c.Pos))
+	if err := placed(in, source(c.File), source(c.Pos)); err != nil {
+		return err
+	}
+	place, _ := origin(in, source(c.File), plan.FileField)
+	for field, id := range c.Kept {
+		if g, ok := origin(in, id, field); !ok || g != place {
+			return violation("a kept value is not that of the old row as it is")
+		}
+	}
+	return nil
 }
 
 // value checks the new value of a field: a value of the statement, the raw value of

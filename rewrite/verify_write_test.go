@@ -245,3 +245,40 @@ func TestGovernPlaces(t *testing.T) {
 		}
 	}
 }
+
+const keptText = `change people
+update name=n
+keep region=r id=i ssn=s
+filter people (eq region 'EU')
+mask people.ssn MASK
+(project ((_file _file) (_pos _pos) (n 'x') (r region) (i id) (s ssn)) (target people))`
+
+// A kept value is what a guard shows of the old row, as it is.
+func TestVerifyKept(t *testing.T) {
+	p := taken(t, keptText)
+	if err := VerifyChanges(p.c); err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]int{}
+	for _, f := range p.c.Target.Fields {
+		fields[f.Name] = f.ID
+	}
+	if len(p.c.Kept) != 2 || p.c.Kept[fields["ssn"]] != 0 {
+		t.Fatalf("kept %v", p.c.Kept)
+	}
+	for name, change := range map[string]func(c *Changes){
+		"another field": func(c *Changes) {
+			c.Kept[fields["id"]], c.Kept[fields["region"]] = c.Kept[fields["region"]], c.Kept[fields["id"]]
+		},
+		"a masked field":        func(c *Changes) { c.Kept[fields["ssn"]] = c.Kept[fields["region"]] },
+		"a value":               func(c *Changes) { c.Kept[fields["name"]] = p.item("name").Expr.(*plan.Ref).ID },
+		"what is not there":     func(c *Changes) { c.Kept[fields["region"]] = 9999 },
+		"nothing is an old row": func(c *Changes) { c.File, c.Pos = 0, 0 },
+	} {
+		p = taken(t, keptText)
+		change(p.c)
+		if err := VerifyChanges(p.c); err == nil {
+			t.Errorf("%s is kept", name)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -36,17 +38,40 @@ func GovernWrite(w *plan.Write, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, 
 	if err := ownMasks(w, lookup); err != nil {
 		return nil, nil, err
 	}
-	g := &governor{ids: ids, lookup: lookup, salt: salt, target: w.Target}
-	rows, record, err := g.govern(w.Rows)
+	out := *w
+	out.Rows, out.Kept = keepable(w, target)
+	g := &governor{ids: ids, lookup: lookup, salt: salt, target: w.Target, kept: out.Kept}
+	rows, record, err := g.govern(out.Rows)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(target.filters) > 0 {
 		g.note(target, nil) // new rows must fulfil them, whether or not old ones are read
 	}
-	out := *w
 	out.Rows = rows
 	return &out, record, nil
+}
+
+// keepable leaves out the kept columns that the user does not see as they are: a mask
+// must not be kept in the place of what it hides.
+func keepable(w *plan.Write, target *Bound) (plan.Node, map[int]plan.ColumnID) {
+	top, ok := w.Rows.(*plan.Project)
+	if !ok {
+		return w.Rows, nil
+	}
+	kept, drop := map[int]plan.ColumnID{}, map[plan.ColumnID]bool{}
+	for field, id := range w.Kept {
+		if _, withheld := target.withheld[field]; withheld || target.columns[field] != nil {
+			drop[id] = true
+			continue
+		}
+		kept[field] = id
+	}
+	if len(drop) == 0 {
+		return w.Rows, kept
+	}
+	items := slices.DeleteFunc(slices.Clone(top.Items), func(it plan.Item) bool { return drop[it.ID] })
+	return &plan.Project{Input: top.Input, Items: items}, kept
 }
 
 func boundTarget(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) (*Bound, error) {

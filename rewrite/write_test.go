@@ -13,7 +13,8 @@ import (
 )
 
 // changing reads what a test says of a write: "change TABLE [overwrite]", a line for each branch
-// (insert|update|delete FIELD=COLUMN...), and the columns _file, _pos and branch when
+// (insert|update|delete FIELD=COLUMN...), "keep FIELD=COLUMN..." for what the rows have
+// of the old row, and the columns _file, _pos and branch when
 // the plan has them.
 func (w *world) changing(text string) (*plan.Write, *plan.IDs, error) {
 	out := &plan.Write{}
@@ -22,6 +23,7 @@ func (w *world) changing(text string) (*plan.Write, *plan.IDs, error) {
 		values []string
 	}
 	var branches []branch
+	var keep []string
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
 		if w.directive(line) {
@@ -33,6 +35,8 @@ func (w *world) changing(text string) (*plan.Write, *plan.IDs, error) {
 		case len(words) > 0 && words[0] == "change":
 			out.Target = w.tables[words[1]]
 			out.Overwrite = len(words) > 2 && words[2] == "overwrite"
+		case len(words) > 0 && words[0] == "keep":
+			keep = words[1:]
 		case len(words) > 0 && op[words[0]] != 0:
 			branches = append(branches, branch{op[words[0]], words[1:]})
 		default:
@@ -54,6 +58,17 @@ func (w *world) changing(text string) (*plan.Write, *plan.IDs, error) {
 		return 0
 	}
 	out.File, out.Pos, out.Branch = column("_file"), column("_pos"), column("branch")
+	for _, k := range keep {
+		field, name, _ := strings.Cut(k, "=")
+		f, ok := out.Target.FieldNamed(field)
+		if !ok || column(name) == 0 {
+			return nil, nil, fmt.Errorf("no %s or %s", field, name)
+		}
+		if out.Kept == nil {
+			out.Kept = map[int]plan.ColumnID{}
+		}
+		out.Kept[f.ID] = column(name)
+	}
 	for _, br := range branches {
 		wb := plan.WriteBranch{Op: br.op}
 		for _, v := range br.values {

@@ -90,6 +90,18 @@ func (w *writeBinder) merge(s *parse.Merge) (*plan.Write, error) {
 	if err := aggregates(exprs...); err != nil {
 		return nil, err
 	}
+	var updates [][]plan.Field
+	for _, b := range branches {
+		if b.clause.Action != parse.MergeUpdate {
+			continue
+		}
+		var fields []plan.Field
+		for _, v := range b.values {
+			fields = append(fields, v.field)
+		}
+		updates = append(updates, fields)
+	}
+	kept := w.keep(q, s.Target, updates)
 	kind, words := plan.Inner, "JOIN"
 	switch {
 	case unmatched && inserts:
@@ -128,7 +140,7 @@ func (w *writeBinder) merge(s *parse.Merge) (*plan.Write, error) {
 	if err := m.join(kind, targetFirst, unmatched); err != nil {
 		return nil, err
 	}
-	return m.write(branches)
+	return m.write(branches, kept)
 }
 
 // mergeFields are the fields of WHEN NOT MATCHED THEN INSERT.
@@ -257,7 +269,7 @@ func (m *merger) scope(b mergeBranch, e plan.Expr) {
 
 // write is Project(values) over Filter(a clause acts) over Project(which one) over
 // the join, so that values are computed for the rows of their clause only.
-func (m *merger) write(branches []mergeBranch) (*plan.Write, error) {
+func (m *merger) write(branches []mergeBranch, kept []plan.Field) (*plan.Write, error) {
 	which := &plan.Case{Typ: plan.Int64}
 	for i, b := range branches {
 		which.Whens = append(which.Whens, plan.When{Cond: m.when(b), Then: integer(int64(i))})
@@ -310,6 +322,7 @@ func (m *merger) write(branches []mergeBranch) (*plan.Write, error) {
 		}
 		out.Branches = append(out.Branches, wb)
 	}
+	items, out.Kept = m.kept(m.p, kept, items)
 	out.Rows = m.t.accept(&plan.Project{Input: acts, Items: items})
 	return out, nil
 }

@@ -3,6 +3,7 @@ package bind
 import (
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"sqe/engine/parse"
@@ -72,6 +73,7 @@ func (w *writeBinder) update(s *parse.Update) (*plan.Write, error) {
 	if err := aggregates(exprs...); err != nil {
 		return nil, err
 	}
+	kept := w.keep(q, s.Target, [][]plan.Field{fields})
 	fromTarget(q, s.Target, s.Where)
 	p, tr, err := w.changes(q, s.Target, soleTarget)
 	if err != nil {
@@ -109,10 +111,45 @@ func (w *writeBinder) update(s *parse.Update) (*plan.Write, error) {
 			}
 		}
 	}
+	items, keep := w.kept(p, kept, items)
 	return &plan.Write{
 		Target: w.target.Table, Rows: tr.accept(&plan.Project{Input: p.Input, Items: items}),
-		Branches: []plan.WriteBranch{branch}, File: items[0].ID, Pos: items[1].ID,
+		Branches: []plan.WriteBranch{branch}, File: items[0].ID, Pos: items[1].ID, Kept: keep,
 	}, nil
+}
+
+// keep adds to the list of a query, as its last items, the columns of the target that
+// some UPDATE does not assign; assigned has the fields of each. A nested column is
+// left out: in a query it is JSON.
+func (w *writeBinder) keep(q *queryText, t parse.Target, assigned [][]plan.Field) []plan.Field {
+	var out []plan.Field
+	for _, f := range w.target.Table.Fields {
+		always := !slices.ContainsFunc(assigned, func(fields []plan.Field) bool {
+			return !slices.ContainsFunc(fields, func(a plan.Field) bool { return a.ID == f.ID })
+		})
+		if always || plan.IsNested(f.Type) || f.Type.ID() == arrow.NULL || w.target.Withheld[f.ID] {
+			continue
+		}
+		q.WriteString(", " + quoteName(aliased(t)) + "." + quoteName(f.Name))
+		out = append(out, f)
+	}
+	return out
+}
+
+// kept adds the columns of keep to the items of a write.
+func (w *writeBinder) kept(p *plan.Project, fields []plan.Field, items []plan.Item) ([]plan.Item, map[int]plan.ColumnID) {
+	out := map[int]plan.ColumnID{}
+	for i, f := range fields {
+		r, ok := p.Items[len(p.Items)-len(fields)+i].Expr.(*plan.Ref)
+		if !ok || !arrow.TypeEqual(r.Typ, f.Type) {
+			continue
+		}
+		// Of an outer join it may be NULL.
+		it := plan.Item{Column: plan.Column{ID: w.ids.New(), Name: f.Name, Type: f.Type, Nullable: true}, Expr: r}
+		items = append(items, it)
+		out[f.ID] = it.ID
+	}
+	return items, out
 }
 
 // assigned are the fields of assignments.
