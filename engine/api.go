@@ -8,6 +8,9 @@
 package engine
 
 import (
+	"context"
+	"io"
+
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"sqe/plan"
@@ -42,6 +45,9 @@ type ConnInfo struct {
 	RemoteAddr string
 	Program    string // client program name, if it says so
 	Database   string // initial database, "" for none
+	// LocalFile asks the client for the file that its own statement names, and reads
+	// it to the end; nil when the client does not send files.
+	LocalFile func(ctx context.Context, name string) (io.Reader, error)
 }
 
 // Prepared describes a prepared statement.

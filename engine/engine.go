@@ -45,6 +45,8 @@ type Options struct {
 	// Administrators write policies. None: statements that do are refused. The first
 	// one gets new policies.
 	Administrators []policy.Administrator
+	// Import says which files statements may read.
+	Import Import
 	// Principals tells what this server knows of a user by itself, for SHOW
 	// EFFECTIVE POLICY FOR USER; nil: nothing.
 	Principals func(name string) (identity.Principal, bool)
@@ -77,6 +79,7 @@ type Engine struct {
 	processes processes
 	broken    brokenPolicies
 
+	imports        Import
 	administrators []policy.Administrator
 	projecting     sync.Mutex // held while tags go to a table and to policy servers
 	principals     func(name string) (identity.Principal, bool)
@@ -89,7 +92,7 @@ func New(o Options) *Engine {
 		catalogs: o.Catalogs, sources: o.Sources, duck: o.Duck, scans: o.Scans, masks: o.Masks,
 		audit: o.Audit, timeout: o.StatementTimeout, rowLimit: o.RowLimit,
 		observer: o.Observer, log: o.Log, memo: newMemo(4096),
-		administrators: o.Administrators, principals: o.Principals, tagLineage: o.TagLineage,
+		administrators: o.Administrators, principals: o.Principals, imports: o.Import, tagLineage: o.TagLineage,
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

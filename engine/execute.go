@@ -74,6 +74,10 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.reprojectTags(ctx, stmt)
 		case *parse.ShowTags:
 			return st.showTags(ctx, stmt)
+		case *parse.Load:
+			return st.load(ctx, stmt)
+		case *parse.CreateTableFrom:
+			return st.createFrom(ctx, stmt)
 		}
 		switch {
 		case isDDL(stmt):

@@ -43,6 +43,9 @@ func (c *conn) handshake() error {
 	if o.TLS != nil {
 		caps |= wire.ClientSSL
 	}
+	if o.LocalFiles {
+		caps |= wire.ClientLocalFiles
+	}
 	if err := c.out.Greeting(wire.Greeting{Version: o.Version, ConnectionID: c.id, Salt: salt, Capabilities: caps, Status: wire.StatusAutocommit}); err != nil {
 		return err
 	}
@@ -79,7 +82,11 @@ func (c *conn) handshake() error {
 
 // open opens the session and tells the client that the login succeeded.
 func (c *conn) open(ctx context.Context, l identity.Login, r wire.Response) error {
-	session, err := c.server.o.Open(l, engine.ConnInfo{ID: c.id, RemoteAddr: c.remote, Program: r.Program, Database: r.Database})
+	info := engine.ConnInfo{ID: c.id, RemoteAddr: c.remote, Program: r.Program, Database: r.Database}
+	if c.caps&wire.ClientLocalFiles != 0 {
+		info.LocalFile = c.localFile
+	}
+	session, err := c.server.o.Open(l, info)
 	if err != nil {
 		return c.fatal(err)
 	}
@@ -122,6 +129,9 @@ func (c *conn) response() (wire.Response, error) {
 		var r wire.Response
 		if r, err = wire.ParseResponse(data); err == nil {
 			c.caps = r.Capabilities
+			if !o.LocalFiles {
+				c.caps &^= wire.ClientLocalFiles
+			}
 			if !c.encrypted && !o.PlainAllowed {
 				return r, c.refuse(errNeedTLS)
 			}

@@ -85,7 +85,13 @@ func (c *conn) dispatch(command wire.Command, body []byte) error {
 // query runs the statements of text.
 func (c *conn) query(text string) error {
 	for {
+		c.asked = true
 		res, rest, err := c.session.Query(c.ctx, text)
+		c.asked = false
+		if broken := c.endUpload(); broken != nil {
+			closeRows(res)
+			return broken
+		}
 		if err != nil {
 			return c.fail(err)
 		}

@@ -36,9 +36,15 @@ type conn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	// file is what the running statement reads from the client; asked says that it
+	// may ask for it.
+	file  *upload
+	asked bool
+
 	mu       sync.Mutex
-	busy     bool // a command runs
-	draining bool // end after the running command
+	upload   *upload // what the reader gives packets to; nil: they are commands
+	busy     bool    // a command runs
+	draining bool    // end after the running command
 }
 
 // goneAfter is how long a connection that is to end may still send its error.
@@ -124,7 +130,16 @@ func (c *conn) read(packets chan<- packet) {
 		}
 	}()
 	for {
-		data, err := c.in.Command(c.server.o.MaxPacket)
+		var to *upload
+		data, err := c.in.Next(func() (seq byte, limit int) {
+			to, seq = c.expected()
+			return seq, c.server.o.MaxPacket
+		})
+		if to != nil {
+			if c.received(to, data, err); err == nil {
+				continue
+			}
+		}
 		if err == nil && len(data) > 0 && wire.Command(data[0]) != wire.ComQuit {
 			select {
 			case packets <- packet{data: data, next: c.in.Seq()}:
@@ -252,6 +267,9 @@ func (c *conn) command(p packet) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.panicked(r)
+			if err = c.endUpload(); err != nil {
+				return
+			}
 			err = c.fail(fault.New(fault.Internal, "internal error"))
 		}
 	}()

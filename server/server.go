@@ -77,6 +77,8 @@ type Options struct {
 	// MaxPacket bounds a statement and the parameters of a prepared statement, in
 	// bytes. Default 64 MiB.
 	MaxPacket int
+	// LocalFiles lets statements read files that clients send (LOCAL INFILE).
+	LocalFiles bool
 	// Logins, when not nil, records each login that was decided. When it fails, a
 	// login that succeeded is refused.
 	Logins   func(LoginEvent) error

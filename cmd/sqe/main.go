@@ -27,6 +27,7 @@ var commands = []command{
 	{"serve", "run the server: sqe serve -c sqe.toml", serveCommand},
 	{"demo", "run a server with sample data, users and policies", demoCommand},
 	{"sql", "a client shell: sqe sql -u alice -P 3307", shellCommand},
+	{"import", "make a table of a CSV or Parquet file: sqe import -u admin -D bank trips.csv", importCommand},
 	{"check", "check the configuration and the policies: sqe check -c sqe.toml", checkCommand},
 	{"policies", "export or import policies: sqe policies export --store policies.db DIR", policiesCommand},
 	{"hash-password", "read a password and print what [[users]] password-hash takes", hashCommand},

@@ -22,12 +22,8 @@ import (
 // shellCommand is a small client over the same protocol as every other one.
 func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("sql", flag.ContinueOnError)
-	host := flags.String("h", "127.0.0.1", "host of the server")
-	port := flags.Int("P", 3307, "port of the server")
-	user := flags.String("u", os.Getenv("USER"), "user name")
-	database := flags.String("D", "", "database to start in")
+	at := connectionFlags(flags)
 	execute := flags.String("e", "", "run these statements and exit")
-	verify := flags.Bool("verify-tls", false, "refuse a server certificate that this machine does not trust")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: sqe sql [options]\nThe password is asked for, or taken from SQE_PASSWORD.")
 		flags.PrintDefaults()
@@ -35,17 +31,7 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	password, ok := os.LookupEnv("SQE_PASSWORD")
-	if !ok {
-		if !term.IsTerminal(int(os.Stdin.Fd())) {
-			return errors.New("no terminal to ask for the password; set SQE_PASSWORD")
-		}
-		var err error
-		if password, err = askPassword(); err != nil {
-			return err
-		}
-	}
-	db, err := connect(*host, *port, *user, password, *database, *verify)
+	db, err := at.open()
 	if err != nil {
 		return err
 	}
@@ -66,6 +52,39 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 		return statements(ctx, conn, string(text), stdout, os.Stderr)
 	}
 	return interact(ctx, conn, stdout)
+}
+
+// connection says which server a client command connects to, and as whom.
+type connection struct {
+	host, user, database string
+	port                 int
+	verify               bool
+}
+
+// connectionFlags are the flags that client commands have in common.
+func connectionFlags(flags *flag.FlagSet) *connection {
+	c := &connection{}
+	flags.StringVar(&c.host, "h", "127.0.0.1", "host of the server")
+	flags.IntVar(&c.port, "P", 3307, "port of the server")
+	flags.StringVar(&c.user, "u", os.Getenv("USER"), "user name")
+	flags.StringVar(&c.database, "D", "", "database to start in")
+	flags.BoolVar(&c.verify, "verify-tls", false, "refuse a server certificate that this machine does not trust")
+	return c
+}
+
+// open asks for the password, unless SQE_PASSWORD has it, and opens a pool.
+func (c *connection) open() (*sql.DB, error) {
+	password, ok := os.LookupEnv("SQE_PASSWORD")
+	if !ok {
+		if !term.IsTerminal(int(os.Stdin.Fd())) {
+			return nil, errors.New("no terminal to ask for the password; set SQE_PASSWORD")
+		}
+		var err error
+		if password, err = askPassword(); err != nil {
+			return nil, err
+		}
+	}
+	return connect(c.host, c.port, c.user, password, c.database, c.verify)
 }
 
 // connect opens a pool to a server.

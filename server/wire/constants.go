@@ -6,6 +6,7 @@ const (
 	ClientFoundRows        uint32 = 1 << 1
 	ClientLongFlag         uint32 = 1 << 2
 	ClientConnectWithDB    uint32 = 1 << 3
+	ClientLocalFiles       uint32 = 1 << 7
 	ClientProtocol41       uint32 = 1 << 9
 	ClientSSL              uint32 = 1 << 11
 	ClientTransactions     uint32 = 1 << 13
@@ -20,9 +21,9 @@ const (
 	ClientDeprecateEOF     uint32 = 1 << 24
 )
 
-// Capabilities is what the server offers. LOCAL INFILE and compression are not
-// offered on purpose: the first reads the client's files, the second makes the
-// length of encrypted packets depend on their content.
+// Capabilities is what the server always offers; TLS and LOCAL INFILE are added by
+// configuration. Compression is not offered on purpose: it makes the length of
+// encrypted packets depend on their content.
 const Capabilities = ClientLongPassword | ClientFoundRows | ClientLongFlag | ClientConnectWithDB |
 	ClientProtocol41 | ClientTransactions | ClientSecureConnection | ClientMultiStatements |
 	ClientMultiResults | ClientPSMultiResults | ClientPluginAuth | ClientConnectAttrs |
@@ -117,5 +118,6 @@ const (
 const (
 	maxPayload  = 1<<24 - 1 // a packet of this size continues in the next one
 	nullMarker  = 0xfb
+	localInfile = 0xfb
 	decimalsAll = 31 // "not fixed", for float and double
 )

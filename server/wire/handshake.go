@@ -109,7 +109,7 @@ func ParseResponse(data []byte) (Response, error) {
 	if c.bad || flags&ClientProtocol41 == 0 || flags&ClientSecureConnection == 0 {
 		return r, ErrMalformed
 	}
-	r.Capabilities = flags & (Capabilities | ClientSSL)
+	r.Capabilities = flags & (Capabilities | ClientSSL | ClientLocalFiles)
 	r.User = c.nulString()
 	if flags&ClientPluginAuthLenenc != 0 {
 		r.Auth = c.lenencBytes()

@@ -29,20 +29,24 @@ type Reader struct {
 // NewReader makes a Reader.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 8<<10)} }
 
-// Command reads the first packet of a command: its sequence number is 0.
-func (p *Reader) Command(limit int) ([]byte, error) {
-	p.seq = 0
-	return p.Packet(limit)
-}
-
 // Packet reads one packet, in pieces of 16 MiB if it is longer, of at most limit
 // bytes. The result belongs to the caller.
 func (p *Reader) Packet(limit int) ([]byte, error) {
+	return p.Next(func() (byte, int) { return p.seq, limit })
+}
+
+// Next is Packet for a reader that does not know what comes: when the head of the
+// packet is there, expect says which number it must have and how large it may be.
+func (p *Reader) Next(expect func() (seq byte, limit int)) ([]byte, error) {
 	var data []byte
-	for {
+	limit := 0
+	for first := true; ; first = false {
 		var head [4]byte
 		if _, err := io.ReadFull(p.r, head[:]); err != nil {
 			return nil, err
+		}
+		if first {
+			p.seq, limit = expect()
 		}
 		n := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
 		inOrder := head[3] == p.seq
@@ -262,6 +266,11 @@ func truncate(s string, n int) string {
 		n--
 	}
 	return s[:n]
+}
+
+// LocalInfile asks the client to send its file of a name.
+func (w *Writer) LocalInfile(name string) error {
+	return w.End(append(append(w.Begin(), localInfile), name...))
 }
 
 // Text writes a packet that holds a text alone (COM_STATISTICS).

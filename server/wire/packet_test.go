@@ -52,11 +52,11 @@ func TestReaderLimits(t *testing.T) {
 		{"ended", "", io.EOF},
 		{"cut head", "\x01\x00", io.ErrUnexpectedEOF},
 	} {
-		if _, err := NewReader(strings.NewReader(tt.in)).Command(100); !errors.Is(err, tt.want) {
+		if _, err := NewReader(strings.NewReader(tt.in)).Packet(100); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
-	if got, err := NewReader(strings.NewReader(packet(100, 0, strings.Repeat("x", 100)))).Command(100); err != nil || len(got) != 100 {
+	if got, err := NewReader(strings.NewReader(packet(100, 0, strings.Repeat("x", 100)))).Packet(100); err != nil || len(got) != 100 {
 		t.Error(len(got), err)
 	}
 }
