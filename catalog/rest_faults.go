@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"sqe/catalog/rest"
+	"sqe/fault"
+	"sqe/identity"
+	"sqe/plan"
+)
+
+// hides reports whether the catalog refused to show something. The principal is told
+// that there is nothing; the operator can tell by the log.
+func (c *REST) hides(ctx context.Context, err error) bool {
+	if statusOf(err) != http.StatusForbidden {
+		return false
+	}
+	p, _ := identity.FromContext(ctx)
+	c.log.LogAttrs(ctx, slog.LevelInfo, "catalog refused", slog.String("catalog", c.name), slog.String("principal", p.Name), slog.Any("reason", err))
+	return true
+}
+
+func statusOf(err error) int {
+	var e *rest.Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// failed gives an error of the client a kind, but for what it says about one object.
+func (c *REST) failed(ctx context.Context, err error) error {
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx, ctx.Err())
+	}
+	var e *rest.Error
+	if !errors.As(err, &e) {
+		return fault.Wrap(fault.BadStatement, err, "Catalog '%s' cannot hold such a name", c.name)
+	}
+	switch {
+	case e.Status == http.StatusUnauthorized || e.Status == 419:
+		return c.refusedToken(ctx, err)
+	case e.Status == http.StatusForbidden:
+		c.hides(ctx, err)
+		return fault.Wrap(fault.Denied, err, "Catalog '%s' does not permit you to do this", c.name)
+	case e.Status == http.StatusTooManyRequests:
+		return fault.Wrap(fault.Unavailable, err, "Catalog '%s' has too much to do; try again later", c.name)
+	case e.Status == http.StatusNotImplemented || e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotAcceptable:
+		return fault.Wrap(fault.Unsupported, err, "Catalog '%s' does not support this", c.name)
+	case e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity:
+		return fault.Wrap(fault.BadStatement, err, "Catalog '%s' refuses such a name or definition", c.name)
+	case errors.Is(err, rest.ErrMetadata):
+		return fault.Wrap(fault.Corrupt, err, "Catalog '%s' has metadata that cannot be understood; an administrator must look at the log", c.name)
+	case e.Status >= 500 || e.Status == 0 && !rest.Nonsense(err):
+		return unavailable(c.name, err)
+	}
+	return fault.Wrap(fault.Unavailable, err, "Catalog '%s' does not answer as an Iceberg REST catalog does; an administrator must look at its address and at the log", c.name)
+}
+
+// refusedToken is the fault of a 401.
+func (c *REST) refusedToken(ctx context.Context, err error) error {
+	if _, ok := identity.CredentialFrom(ctx); ok {
+		return fault.Wrap(fault.Auth, err, "Catalog '%s' refuses the token of this session: it has expired, or is not meant for the catalog; log in again", c.name)
+	}
+	return fault.Wrap(fault.Unavailable, err, "Catalog '%s' refuses the credentials of this server; an administrator must look at the log", c.name)
+}
+
+// namespaceFault is failed for what is asked about a namespace.
+func (c *REST) namespaceFault(ctx context.Context, err error, namespace []string) error {
+	switch {
+	case rest.Is(err, http.StatusNotFound), c.hides(ctx, err), errors.Is(err, rest.ErrName):
+		return noNamespace(namespace)
+	}
+	return c.failed(ctx, err)
+}
+
+// tableFault is failed for what is asked about a table or view; reading: without
+// changing it.
+func (c *REST) tableFault(ctx context.Context, err error, name plan.TableName, reading bool) error {
+	var e *rest.Error
+	errors.As(err, &e)
+	switch {
+	case errors.Is(err, rest.ErrName) && reading:
+		return missing(name)
+	case rest.Is(err, http.StatusNotFound):
+		return missing(name)
+	case e != nil && e.Status == http.StatusForbidden && reading:
+		c.hides(ctx, err)
+		return missing(name)
+	case e != nil && e.Status == http.StatusForbidden:
+		return c.denied(ctx, err, name)
+	case errors.Is(err, rest.ErrMetadata):
+		return fault.Wrap(fault.Corrupt, err, "The metadata of '%s' cannot be understood; restore it or register an older one", name)
+	}
+	return c.failed(ctx, err)
+}
+
+// denied is the fault of a change that the catalog does not permit: not found for
+// who may not see the object.
+func (c *REST) denied(ctx context.Context, err error, name plan.TableName) error {
+	c.hides(ctx, err)
+	_, seen := c.client.LoadTable(ctx, name.Namespace, name.Name, "")
+	if seen != nil && statusOf(seen) == http.StatusForbidden {
+		if _, seen = c.client.LoadView(ctx, name.Namespace, name.Name); seen != nil {
+			return missing(name)
+		}
+	}
+	return fault.Wrap(fault.Denied, err, "Catalog '%s' does not permit you to do this with '%s'", c.name, name)
+}
+
+// createFault is the fault of creating a table or view.
+func (c *REST) createFault(ctx context.Context, err error, name plan.TableName) error {
+	if rest.Is(err, http.StatusNotFound) {
+		return noNamespace(name.Namespace)
+	}
+	return c.changeFault(ctx, err, name.Namespace)
+}

@@ -1,0 +1,238 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/apache/iceberg-go/view"
+
+	"sqe/catalog/rest"
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// CreateNamespace implements Changer. Whether its parents must exist is for the
+// catalog to say.
+func (c *REST) CreateNamespace(ctx context.Context, namespace []string, props map[string]string, ifNotExists bool) error {
+	if len(namespace) == 0 {
+		return fault.New(fault.NoDatabase, "No database selected")
+	}
+	if err := checkName(namespace...); err != nil {
+		return err
+	}
+	if err := c.checkNamespaceProperties(props, nil); err != nil {
+		return err
+	}
+	err := c.client.CreateNamespace(ctx, namespace, props)
+	c.changed()
+	switch {
+	case err == nil, ifNotExists && statusOf(err) == http.StatusConflict:
+		return nil
+	case statusOf(err) == http.StatusConflict:
+		return fault.New(fault.Exists, "Database '%s' exists", JoinDatabase(namespace...))
+	case rest.Is(err, http.StatusNotFound) && len(namespace) > 1:
+		return noNamespace(namespace[:len(namespace)-1])
+	}
+	return c.failed(ctx, err)
+}
+
+// DropNamespace implements Changer.
+func (c *REST) DropNamespace(ctx context.Context, namespace []string, ifExists bool) error {
+	if len(namespace) == 0 {
+		return fault.New(fault.NoDatabase, "No database selected")
+	}
+	// Some catalogs drop a namespace above others.
+	if below, err := c.client.Namespaces(ctx, namespace); err == nil && len(below) > 0 {
+		return fault.New(fault.BadStatement, "Database '%s' is not empty: it holds database '%s'; drop that first", JoinDatabase(namespace...), JoinDatabase(below[0]...))
+	}
+	err := c.client.DropNamespace(ctx, namespace)
+	c.changed()
+	switch {
+	case err == nil, ifExists && rest.Is(err, http.StatusNotFound):
+		return nil
+	case statusOf(err) == http.StatusConflict, rest.IsType(err, "NamespaceNotEmptyException"):
+		return fault.New(fault.BadStatement, "Database '%s' is not empty; drop its tables and views first", JoinDatabase(namespace...))
+	}
+	return c.changeFault(ctx, err, namespace)
+}
+
+// changeFault is the fault of a change of a namespace.
+func (c *REST) changeFault(ctx context.Context, err error, namespace []string) error {
+	if rest.Is(err, http.StatusNotFound) || errors.Is(err, rest.ErrName) {
+		return noNamespace(namespace)
+	}
+	if statusOf(err) == http.StatusForbidden {
+		if _, seen := c.client.Namespace(ctx, namespace); statusOf(seen) == http.StatusForbidden {
+			c.hides(ctx, err)
+			return noNamespace(namespace)
+		}
+	}
+	return c.failed(ctx, err)
+}
+
+// NamespaceProperties implements Changer.
+func (c *REST) NamespaceProperties(ctx context.Context, namespace []string) (map[string]string, error) {
+	if len(namespace) == 0 {
+		return nil, fault.New(fault.NoDatabase, "No database selected")
+	}
+	props, err := c.client.Namespace(ctx, namespace)
+	if err != nil {
+		return nil, c.namespaceFault(ctx, err, namespace)
+	}
+	return props, nil
+}
+
+// hasNamespace refuses a namespace that is missing: some catalogs would make it. One
+// that may not be looked at is for the catalog to refuse.
+func (c *REST) hasNamespace(ctx context.Context, namespace []string) error {
+	_, err := c.client.Namespace(ctx, namespace)
+	if statusOf(err) == http.StatusForbidden {
+		return nil
+	}
+	if err != nil {
+		return c.namespaceFault(ctx, err, namespace)
+	}
+	return nil
+}
+
+// UpdateNamespace implements Changer.
+func (c *REST) UpdateNamespace(ctx context.Context, namespace []string, set map[string]string, remove []string) error {
+	if err := c.checkNamespaceProperties(set, remove); err != nil {
+		return err
+	}
+	if err := c.client.UpdateNamespace(ctx, namespace, set, remove); err != nil {
+		return c.changeFault(ctx, err, namespace)
+	}
+	return nil
+}
+
+func (c *REST) viewsPossible(ctx context.Context) error {
+	has, err := c.client.HasViews(ctx)
+	if err != nil {
+		return c.failed(ctx, err)
+	}
+	if !has {
+		return fault.New(fault.Unsupported, "Catalog '%s' has no views", c.name)
+	}
+	return nil
+}
+
+func (c *REST) hasView(ctx context.Context, name plan.TableName) error {
+	_, err := c.loadView(ctx, name)
+	return err
+}
+
+func (c *REST) loadView(ctx context.Context, name plan.TableName) (*view.View, error) {
+	if has, err := c.client.HasViews(ctx); err != nil || !has {
+		if err != nil {
+			return nil, c.failed(ctx, err)
+		}
+		return nil, missing(name)
+	}
+	answer, err := c.client.LoadView(ctx, name.Namespace, name.Name)
+	if err != nil {
+		return nil, c.tableFault(ctx, err, name, true)
+	}
+	return view.New(append(slices.Clone(name.Namespace), name.Name), answer.Metadata, answer.Location), nil
+}
+
+// View implements Catalog.
+func (c *REST) View(ctx context.Context, name plan.TableName) (*View, error) {
+	scope, err := c.client.Scope(ctx)
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	key, asked := scoped{scope, name.Key()}, c.now()
+	if k, ok := c.views.Get(key); ok && asked.Before(k.until) {
+		return k.is, nil
+	}
+	before := c.changesNow()
+	loaded, err := c.loadView(ctx, name)
+	if err != nil {
+		c.views.Remove(key)
+		return nil, err
+	}
+	v, err := planView(loaded, name, c.storedName())
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before == c.changes {
+		c.views.Add(key, kept[*View]{v, asked.Add(c.bound)})
+	}
+	return v, nil
+}
+
+// createView implements backend.
+func (c *REST) createView(ctx context.Context, name plan.TableName, v newView) error {
+	// Some catalogs create a view over a table.
+	if _, err := c.client.LoadTable(ctx, name.Namespace, name.Name, ""); err == nil {
+		return exists(name)
+	}
+	if err := c.hasNamespace(ctx, name.Namespace); err != nil {
+		return err
+	}
+	err := c.client.CreateView(ctx, name.Namespace, rest.NewView{Name: name.Name, Schema: v.schema, Version: v.version, Properties: v.props})
+	return c.stored(ctx, err, name, "created")
+}
+
+// stored is the fault of storing a view.
+func (c *REST) stored(ctx context.Context, err error, name plan.TableName, done string) error {
+	c.changed(name)
+	switch {
+	case err == nil:
+		return nil
+	case statusOf(err) == http.StatusConflict:
+		return exists(name)
+	case unknown(err):
+		return fault.Wrap(fault.Unavailable, errors.Join(ErrUnknown, err), "Catalog '%s' did not answer: it is not known whether view '%s' was %s; look before you repeat the statement", c.name, name, done)
+	}
+	return c.createFault(ctx, err, name)
+}
+
+// replaceView implements backend.
+func (c *REST) replaceView(ctx context.Context, name plan.TableName, v newView) (bool, error) {
+	old, err := c.loadView(ctx, name)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil // it was dropped meanwhile
+	} else if err != nil {
+		return false, err
+	}
+	meta, err := newVersion(name, old, v)
+	if err != nil {
+		return false, err
+	}
+	if len(meta.Changes) == 0 {
+		return true, nil
+	}
+	err = c.client.CommitView(ctx, name.Namespace, name.Name, []view.Requirement{view.AssertViewUUID(old.Metadata().ViewUUID())}, meta.Changes)
+	if statusOf(err) == http.StatusConflict || rest.Is(err, http.StatusNotFound) {
+		c.changed(name)
+		return false, nil
+	}
+	err = c.stored(ctx, err, name, "replaced")
+	return err == nil, err
+}
+
+// DropView implements Changer.
+func (c *REST) DropView(ctx context.Context, name plan.TableName, ifExists bool) error {
+	if has, err := c.client.HasViews(ctx); err == nil && !has {
+		if ifExists {
+			return nil
+		}
+		return missing(name)
+	}
+	err := c.client.DropView(ctx, name.Namespace, name.Name)
+	c.changed(name)
+	return c.dropped(ctx, err, name, ifExists)
+}
+
+// RenameView implements Changer.
+func (c *REST) RenameView(ctx context.Context, from, to plan.TableName) error {
+	return c.rename(ctx, from, to, true)
+}
+
+var _ Changer = (*REST)(nil)
