@@ -20,12 +20,17 @@ const (
 	Deny   Verb = "DENY"
 )
 
+// Target is a privilege, by any of its names, and what it is on.
+type Target struct {
+	Privilege string
+	Object    Object
+}
+
 // Statement is a GRANT, a REVOKE or a DENY. The zero value may do nothing.
 type Statement struct {
-	Verb       Verb
-	Privileges []string
-	Objects    []Object
-	Grantees   []policy.Grantee
+	Verb     Verb
+	Targets  []Target
+	Grantees []policy.Grantee
 	// Option is WITH GRANT OPTION of a GRANT. A REVOKE with it takes the right to
 	// pass on and leaves the privilege.
 	Option bool
@@ -67,19 +72,17 @@ type run struct {
 func (s *Statement) Run(before *Snapshot) (*Outcome, error) {
 	r := &run{Statement: s, before: before, now: before}
 	switch {
-	case len(s.Privileges) == 0 || len(s.Objects) == 0 || len(s.Grantees) == 0:
+	case len(s.Targets) == 0 || len(s.Grantees) == 0:
 		return nil, fault.New(fault.BadStatement, "%s needs privileges, objects and grantees", s.Verb)
 	case s.By == "":
 		return nil, fault.New(fault.Denied, "%s needs somebody who grants", s.Verb)
 	case !s.Administrator && s.Verb == Deny:
 		return nil, fault.New(fault.Denied, "only an administrator of this server may DENY; ask one")
 	}
-	for _, o := range s.Objects {
-		for _, p := range s.Privileges {
-			for _, g := range s.Grantees {
-				if err := r.one(p, o, g); err != nil {
-					return nil, err
-				}
+	for _, t := range s.Targets {
+		for _, g := range s.Grantees {
+			if err := r.one(t.Privilege, t.Object, g); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -74,13 +74,16 @@ func TestStatements(t *testing.T) {
 func statementOf(t *testing.T, d *datadriven.TestData) *Statement {
 	t.Helper()
 	s := &Statement{Verb: Verb(strings.ToUpper(d.Cmd)), By: "carol", Administrator: true}
+	var privileges []string
 	for _, a := range d.CmdArgs {
 		for _, v := range a.Vals {
 			switch a.Key {
 			case "privileges":
-				s.Privileges = append(s.Privileges, strings.ReplaceAll(v, "_", " "))
+				privileges = append(privileges, strings.ReplaceAll(v, "_", " "))
 			case "on":
-				s.Objects = append(s.Objects, objectOf(v))
+				for _, p := range privileges {
+					s.Targets = append(s.Targets, Target{p, objectOf(v)})
+				}
 			case "to", "from":
 				s.Grantees = append(s.Grantees, grantee(v))
 			case "by":
@@ -156,7 +159,7 @@ func TestRandomStatements(t *testing.T) {
 			privilege := Privileges()[rng.IntN(15)]
 			verb := []Verb{Grant, Grant, Deny, Revoke, Revoke}[rng.IntN(5)]
 			s := &Statement{
-				Verb: verb, Privileges: []string{privilege}, Objects: []Object{o}, Grantees: []policy.Grantee{g},
+				Verb: verb, Targets: []Target{{privilege, o}}, Grantees: []policy.Grantee{g},
 				By: "carol", Administrator: true, Option: verb != Deny && rng.IntN(6) == 0,
 			}
 			log = append(log, fmt.Sprintf("%s %s ON %s %v option=%v", verb, privilege, text, g, s.Option))
@@ -204,7 +207,7 @@ func TestRandomStatements(t *testing.T) {
 		// When all is taken back nothing is left.
 		for _, m := range []map[fact]bool{grants, denials} {
 			for f := range m {
-				s := &Statement{Verb: Revoke, Privileges: []string{f.privilege}, Objects: []Object{objectOf(f.object)}, Grantees: []policy.Grantee{f.grantee}, By: "carol", Administrator: true}
+				s := &Statement{Verb: Revoke, Targets: []Target{{f.privilege, objectOf(f.object)}}, Grantees: []policy.Grantee{f.grantee}, By: "carol", Administrator: true}
 				if f.privilege == All {
 					delete(m, f)
 				}

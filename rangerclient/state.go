@@ -153,10 +153,17 @@ func (s *State) Authorize(p identity.Principal, o policy.Object, priv policy.Pri
 	if s.objects == nil {
 		return policy.Decision{Reason: policy.NotDecided}
 	}
-	if p.IsZero() || o.Catalog == "" || priv == "" || o.Name != "" && len(o.Namespace) == 0 {
+	if p.IsZero() {
 		return policy.Decision{Reason: policy.NoGrant}
 	}
-	q := s.objectRequest(p, o)
+	return s.authorize(s.subject(s.objects, p), o, priv)
+}
+
+func (s *State) authorize(subject *eval.Subject, o policy.Object, priv policy.Privilege) policy.Decision {
+	if o.Catalog == "" || priv == "" || o.Name != "" && len(o.Namespace) == 0 {
+		return policy.Decision{Reason: policy.NoGrant}
+	}
+	q := s.objectRequest(subject, o)
 	s.objects.FindTags(q)
 	d := policy.Decision{Reason: policy.NoGrant}
 	q.Access = string(priv)
@@ -197,8 +204,8 @@ func (s *State) Authorize(p identity.Principal, o policy.Object, priv policy.Pri
 }
 
 // objectRequest names the object as Polaris' Ranger authorizer does.
-func (s *State) objectRequest(p identity.Principal, o policy.Object) *eval.Request {
-	q := eval.NewRequest(s.subject(s.objects, p), string(policy.TableList), s.now())
+func (s *State) objectRequest(subject *eval.Subject, o policy.Object) *eval.Request {
+	q := eval.NewRequest(subject, string(policy.TableList), s.now())
 	q.Owner = o.Owner
 	q.With("root", false, s.options.Realm).With("catalog", false, o.Catalog)
 	switch {

@@ -20,6 +20,9 @@ type Config struct {
 	PolarisService string
 	Options        rangerclient.Options
 	ProjectTags    bool
+	// GroupsAsRoles writes a grant to a group as one to the role of its name, for an
+	// object gate that knows no groups.
+	GroupsAsRoles bool
 	// Reload makes the source see what was written; it returns when it does.
 	Reload func(context.Context) error
 }
@@ -29,6 +32,7 @@ type Administrator struct {
 	config Config
 	server Server
 	writer *Writer
+	keeper *keeper
 }
 
 var _ policy.Administrator = (*Administrator)(nil)
@@ -38,7 +42,9 @@ func New(s Server, c Config) (*Administrator, error) {
 	if c.Source == "" || c.DataService == "" || c.Reload == nil {
 		return nil, fault.New(fault.Config, "administration of policies needs a source, its data service and a way to reload it")
 	}
-	return &Administrator{config: c, server: s, writer: NewWriter(s)}, nil
+	a := &Administrator{config: c, server: s, writer: NewWriter(s)}
+	a.keeper = &keeper{Administrator: a}
+	return a, nil
 }
 
 // Writer is what everything else that writes policies of the server must use.

@@ -169,7 +169,7 @@ func TestAlter(t *testing.T) {
 	if list, _ = a.List(ctx); len(list[0].Items) != 1 {
 		t.Errorf("a refused change was stored: %+v", list[0])
 	}
-	grant := grants(allow("alice", "select"))
+	grant := granting(allow("alice", "select"))
 	stored(t, f, grant)
 	wantFault(t, a.Alter(ctx, root, "g", policy.Change{Add: maskOn("x").Items}, nil), fault.Unsupported, "docs/policy-store.md")
 }

@@ -30,7 +30,7 @@ func masks(items ...*model.Item) *model.Policy {
 	return &model.Policy{Service: "lake", Name: "m", PolicyType: model.MaskPolicy, Resources: on("database", "d", "table", "t", "column", "c"), DataMaskPolicyItems: items}
 }
 
-func grants(items ...*model.Item) *model.Policy {
+func granting(items ...*model.Item) *model.Policy {
 	return &model.Policy{Service: "lake", Name: "g", Resources: on("database", "d", "table", "t", "column", "*"), PolicyItems: items}
 }
 
@@ -42,7 +42,7 @@ func TestMerge(t *testing.T) {
 		return p
 	}
 	hash, null := mask("MASK_HASH", "alice"), mask("MASK_NULL", "bob")
-	two := grants(allow("alice", "select"), allow("bob", "select"))
+	two := granting(allow("alice", "select"), allow("bob", "select"))
 	for _, c := range []struct {
 		name               string
 		base, theirs, ours *model.Policy
@@ -57,9 +57,9 @@ func TestMerge(t *testing.T) {
 		{"one changes, one joins", masks(public(mask("MASK_HASH"))), masks(public(mask("MASK_NULL"))), masks(&model.Item{Accesses: accesses("select"), Groups: []string{"public"}, Users: []string{"bob"}, DataMaskInfo: &model.DataMaskInfo{DataMaskType: "MASK_HASH"}}), masks(mask("MASK_HASH", "bob"), public(mask("MASK_NULL"))), ""},
 		{"both change one item", masks(hash), masks(mask("MASK_NULL", "alice")), masks(mask("MASK", "alice")), nil, "masks: user alice"},
 		{"changed and removed", masks(hash, null), masks(mask("MASK_NULL", "alice"), null), masks(null), nil, "masks: user alice"},
-		{"a deny and a grant", two, with(two, func(p *model.Policy) { p.DenyPolicyItems = []*model.Item{allow("bob", "select")} }), grants(allow("alice", "select", "update"), allow("bob", "select")), with(grants(allow("alice", "select", "update"), allow("bob", "select")), func(p *model.Policy) { p.DenyPolicyItems = []*model.Item{allow("bob", "select")} }), ""},
-		{"one joins, one gains", grants(allow("bob", "select")), grants(allow("bob,carol", "select")), grants(allow("bob", "select", "update")), grants(allow("bob", "select", "update"), allow("carol", "select")), ""},
-		{"one leaves, one joins", grants(allow("bob", "select"), allow("x", "drop")), grants(allow("x", "drop")), grants(allow("alice,bob", "select"), allow("x", "drop")), grants(allow("alice", "select"), allow("x", "drop")), ""},
+		{"a deny and a grant", two, with(two, func(p *model.Policy) { p.DenyPolicyItems = []*model.Item{allow("bob", "select")} }), granting(allow("alice", "select", "update"), allow("bob", "select")), with(granting(allow("alice", "select", "update"), allow("bob", "select")), func(p *model.Policy) { p.DenyPolicyItems = []*model.Item{allow("bob", "select")} }), ""},
+		{"one joins, one gains", granting(allow("bob", "select")), granting(allow("bob,carol", "select")), granting(allow("bob", "select", "update")), granting(allow("bob", "select", "update"), allow("carol", "select")), ""},
+		{"one leaves, one joins", granting(allow("bob", "select"), allow("x", "drop")), granting(allow("x", "drop")), granting(allow("alice,bob", "select"), allow("x", "drop")), granting(allow("alice", "select"), allow("x", "drop")), ""},
 		{"settings", two, with(two, func(p *model.Policy) { p.Enabled = &disabled }), with(two, func(p *model.Policy) { p.Description = "d"; p.PolicyLabels = []string{"l"} }), with(two, func(p *model.Policy) { p.Enabled = &disabled; p.Description = "d"; p.PolicyLabels = []string{"l"} }), ""},
 		{"same setting", two, with(two, func(p *model.Policy) { p.Description = "a" }), with(two, func(p *model.Policy) { p.Description = "b" }), nil, "description"},
 		{"columns", masks(hash), with(masks(hash), func(p *model.Policy) { p.Resources = on("database", "d", "table", "t", "column", "c,e") }), with(masks(hash), func(p *model.Policy) { p.Resources = on("database", "d", "table", "t", "column", "c,d") }), with(masks(hash), func(p *model.Policy) { p.Resources = on("database", "d", "table", "t", "column", "c,d,e") }), ""},
@@ -67,7 +67,7 @@ func TestMerge(t *testing.T) {
 		{"order", masks(hash, null, public(mask("MASK"))), masks(null, hash, public(mask("MASK"))), masks(hash, public(mask("MASK")), null), nil, "masks: their order"},
 		{"order of no meaning", masks(hash, null, mask("MASK", "carol")), masks(null, hash, mask("MASK", "carol")), masks(hash, mask("MASK", "carol"), null), masks(hash, null, mask("MASK", "carol")), ""},
 		{"reordered and added", masks(hash, null), masks(null, hash), masks(hash, null, mask("MASK", "carol")), masks(null, mask("MASK", "carol"), hash), ""},
-		{"a condition tightened twice", grants(allow("bob", "select")), with(grants(allow("bob", "select")), func(p *model.Policy) { p.PolicyItems[0].Conditions = []model.Condition{{Type: "a"}} }), with(grants(allow("bob", "select")), func(p *model.Policy) { p.PolicyItems[0].Conditions = []model.Condition{{Type: "b"}} }), nil, "allow items: user bob"},
+		{"a condition tightened twice", granting(allow("bob", "select")), with(granting(allow("bob", "select")), func(p *model.Policy) { p.PolicyItems[0].Conditions = []model.Condition{{Type: "a"}} }), with(granting(allow("bob", "select")), func(p *model.Policy) { p.PolicyItems[0].Conditions = []model.Condition{{Type: "b"}} }), nil, "allow items: user bob"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, turned := range []bool{false, true} {

@@ -34,7 +34,7 @@ func full(t *testing.T) *Bundle {
 		Conditions:           []model.Condition{{Type: "_expression", Values: []string{"true"}}},
 		RowFilterPolicyItems: []*model.Item{{Roles: []string{"inner", "outer"}, Groups: []string{"public"}, Accesses: accesses("select"), RowFilterInfo: &model.RowFilterInfo{FilterExpr: &filter}}},
 	}
-	grant := grants(allow("alice,bob", "SELECT", "update"))
+	grant := granting(allow("alice,bob", "SELECT", "update"))
 	grant.DenyPolicyItems = []*model.Item{{Groups: []string{"staff"}, Accesses: accesses("drop")}}
 	grant.DenyExceptions = []*model.Item{{Users: []string{"bob"}, Accesses: accesses("drop")}}
 	tagged := &model.Policy{Name: "on PII", PolicyType: model.MaskPolicy, Resources: on("tag", "PII"), DataMaskPolicyItems: []*model.Item{

@@ -24,6 +24,8 @@ type Place struct {
 	// override is meant: those restrict when and for whom a policy acts.
 	Type      int
 	Resources map[string]model.Resource
+	// Plain: only one without these, that is enabled.
+	Plain bool
 }
 
 // EditFunc makes of a policy what it is to be: nil for none. It gets a copy that
@@ -174,7 +176,7 @@ func (w *Writer) find(ctx context.Context, at Place) (*model.Policy, error) {
 		return nil, err
 	}
 	want := &model.Policy{Service: at.Service, ZoneName: at.Zone, PolicyType: at.Type, Resources: at.Resources}
-	found := slices.DeleteFunc(list, func(p *model.Policy) bool { return !sameResources(p, want) })
+	found := slices.DeleteFunc(list, func(p *model.Policy) bool { return !sameResources(p, want) || at.Plain && special(p) > 0 })
 	if len(found) == 0 {
 		return nil, nil
 	}

@@ -151,7 +151,7 @@ func TestOverwrittenIsMerged(t *testing.T) {
 // between the read and the write of a grant is there afterwards.
 func TestForeignDenySurvives(t *testing.T) {
 	f := lake()
-	base := stored(t, f, grants(allow("alice", "select")))
+	base := stored(t, f, granting(allow("alice", "select")))
 	f.before = once(func(string, int64) error {
 		f.foreign(base, func(p *model.Policy) { p.DenyPolicyItems = []*model.Item{allow("mallory", "select")} })
 		return nil

@@ -1,0 +1,41 @@
+package grants
+
+import (
+	"context"
+
+	"sqe/policy"
+)
+
+// Keeper keeps the access policies of a policy server, and its roles. Its errors are
+// faults that tell whoever grants what to do. When a method that changes something
+// returns without error, the policy source that reads the server shows the change.
+type Keeper interface {
+	// Access reads all access policies.
+	Access(ctx context.Context) (*Snapshot, error)
+	// Plan says what Apply would do.
+	Plan(ctx context.Context, s *Statement) (*Outcome, error)
+	// Apply does a statement as a whole: what was written is taken back when a part
+	// cannot be.
+	Apply(ctx context.Context, by policy.Author, s *Statement) (*Outcome, error)
+
+	// Roles lists the roles of the server, by name.
+	Roles(ctx context.Context) ([]Role, error)
+	// CreateRole fails with fault.Exists, DropRole with fault.NotFound.
+	CreateRole(ctx context.Context, by policy.Author, name string) error
+	DropRole(ctx context.Context, by policy.Author, name string) error
+	// AlterRole adds members to a role and takes members out.
+	AlterRole(ctx context.Context, by policy.Author, name string, add, remove []policy.Grantee) error
+}
+
+// Role is a role with its direct members. A role that is a member holds what this
+// one does.
+type Role struct {
+	Name    string
+	Members []policy.Grantee
+}
+
+// Provider is an administrator of policies that may have a Keeper; nil: none, since
+// its server keeps no access policies for SQE.
+type Provider interface {
+	Grants() Keeper
+}

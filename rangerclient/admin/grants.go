@@ -1,0 +1,400 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"sqe/fault"
+	"sqe/grants"
+	"sqe/policy"
+	"sqe/rangerclient/model"
+)
+
+// keeper keeps access policies in the polaris service of a server. It does one
+// statement at a time.
+type keeper struct {
+	*Administrator
+	lock sync.Mutex
+}
+
+var (
+	_ grants.Keeper   = (*keeper)(nil)
+	_ grants.Provider = (*Administrator)(nil)
+)
+
+// Grants implements grants.Provider.
+func (a *Administrator) Grants() grants.Keeper {
+	if a.config.PolarisService == "" {
+		return nil
+	}
+	return a.keeper
+}
+
+// access is the policies of the service at one moment.
+type access struct {
+	*grants.Snapshot
+	zones []*model.Zone
+}
+
+// Access implements grants.Keeper.
+func (k *keeper) Access(ctx context.Context) (*grants.Snapshot, error) {
+	now, err := k.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return now.Snapshot, nil
+}
+
+func (k *keeper) service() string { return k.config.PolarisService }
+
+func (k *keeper) read(ctx context.Context) (*access, error) {
+	list, err := k.server.Policies(ctx, k.service())
+	if err != nil {
+		return nil, k.fault(err, k.service())
+	}
+	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any}}
+	if out.zones, err = k.server.Zones(ctx); KindOf(err) == Forbidden {
+		// Not everybody who may write policies may read zones. Where no policy is in a
+		// zone there is none: a zone is made with policies of its own.
+		if slices.ContainsFunc(list, func(p *model.Policy) bool { return p.ZoneName != "" }) {
+			return nil, fault.New(fault.Denied, "the user with which SQE writes to %s may not read security zones, so it cannot tell in which one something lies; give it the permission for the module Security Zone", k.server.Name())
+		}
+		out.zones, err = nil, nil
+	}
+	if err != nil {
+		return nil, k.fault(err, k.service())
+	}
+	for _, p := range list {
+		if p.PolicyType == model.AccessPolicy {
+			out.Policies = append(out.Policies, out.policy(k.service(), p))
+		}
+	}
+	return out, nil
+}
+
+// zone is the security zone that a resource lies in: there no other policy acts.
+func (a *access) zone(service string, elements map[string][]string) string {
+	for _, z := range a.zones {
+		if z.Enabled != nil && !*z.Enabled {
+			continue
+		}
+		for _, r := range z.Services[service].Resources {
+			if len(r) > 0 && inside(r, elements) {
+				return z.Name
+			}
+		}
+	}
+	return ""
+}
+
+// inside reports whether something lies in a resource of a zone.
+func inside(zone, elements map[string][]string) bool {
+	for element, patterns := range zone {
+		have := elements[element]
+		if len(have) == 0 {
+			have = []string{""}
+		}
+		if !slices.ContainsFunc(patterns, func(p string) bool {
+			return slices.ContainsFunc(have, func(n string) bool { return wildcard(strings.ToLower(p), strings.ToLower(n)) })
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// What makes a policy special.
+const (
+	specialDisabled = "disabled"
+	specialZone     = "another security zone"
+	specialPattern  = "patterns"
+)
+
+// policy is a policy in the words of grants.
+func (a *access) policy(service string, p *model.Policy) *grants.Policy {
+	out := &grants.Policy{
+		ID: p.ID, Version: p.Version, Name: p.Name, Labels: set(p.PolicyLabels), Elements: map[string][]string{},
+		Exceptions: len(p.AllowExceptions)+len(p.DenyExceptions) > 0, CreatedBy: p.CreatedBy, CreatedAt: p.CreateTime,
+		Allow: grantItems(p.PolicyItems), Deny: grantItems(p.DenyPolicyItems),
+	}
+	special := func(what string, yes bool) {
+		if yes && !slices.Contains(out.Special, what) {
+			out.Special = append(out.Special, what)
+		}
+	}
+	several, pattern := len(p.AdditionalResources) > 0, false
+	for element, r := range p.Resources {
+		out.Elements[element] = set(r.Values)
+		several = several || len(set(r.Values)) != 1
+		special(beyondExcludes, r.Excludes)
+		special(beyondRecursive, r.Recursive)
+		special(beyondResources, !slices.Contains([]string{"root", "catalog", "namespace", "table"}, element))
+		for _, v := range r.Values {
+			pattern = pattern || strings.ContainsAny(v, "*?{") && v != grants.Any && !strings.HasSuffix(v, "/*") || strings.HasSuffix(v, "/*") && strings.ContainsAny(v[:len(v)-2], "*?{")
+		}
+	}
+	special(beyondResources, len(out.Elements["root"]) == 0 || len(out.Elements["catalog"]) == 0)
+	special(specialDisabled, !p.IsEnabled())
+	special("override", p.PolicyPriority != 0)
+	special(beyondConditions, len(p.Conditions) > 0)
+	special("validity", len(p.ValiditySchedules) > 0)
+	special(beyondDenyAll, p.DenyAllElse)
+	special(specialPattern, pattern)
+	special(grants.SeveralResources, several)
+	special(specialZone, len(out.Special) == 0 && a.zone(service, out.Elements) != p.ZoneName)
+	return out
+}
+
+func grantItems(list []*model.Item) []grants.Item {
+	var out []grants.Item
+	for n, i := range list {
+		x := grants.Item{Users: set(i.Users), Groups: set(i.Groups), Roles: set(i.Roles), Delegate: i.DelegateAdmin, Index: n, Fixed: len(i.Conditions) > 0}
+		for _, a := range i.Accesses {
+			x.Types = append(x.Types, strings.ToLower(a.Type))
+			x.Fixed = x.Fixed || !a.IsAllowed()
+		}
+		x.Types = set(x.Types)
+		out = append(out, x)
+	}
+	return out
+}
+
+// rewritten is a policy with the items and labels of another reading of it.
+func rewritten(p *model.Policy, to *grants.Policy) *model.Policy {
+	out := clone(p)
+	out.PolicyLabels = set(to.Labels)
+	out.PolicyItems = modelItems(p.PolicyItems, to.Allow)
+	out.DenyPolicyItems = modelItems(p.DenyPolicyItems, to.Deny)
+	return out
+}
+
+func modelItems(was []*model.Item, list []grants.Item) []*model.Item {
+	var out []*model.Item
+	for _, i := range list {
+		if i.Fixed {
+			out = append(out, was[i.Index])
+			continue
+		}
+		x := &model.Item{Users: i.Users, Groups: i.Groups, Roles: i.Roles, DelegateAdmin: i.Delegate}
+		for _, t := range i.Types {
+			x.Accesses = append(x.Accesses, model.Access{Type: t, Allowed: truth(nil)})
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Plan implements grants.Keeper.
+func (k *keeper) Plan(ctx context.Context, s *grants.Statement) (*grants.Outcome, error) {
+	now, err := k.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := k.statement(s).Run(now.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return out, k.known(ctx, s)
+}
+
+// statement is a statement with its groups as the object gate understands them.
+func (k *keeper) statement(s *grants.Statement) *grants.Statement {
+	if !k.config.GroupsAsRoles {
+		return s
+	}
+	out := *s
+	out.Grantees = slices.Clone(s.Grantees)
+	for i, g := range out.Grantees {
+		if g.Kind == policy.GroupGrantee && g.Name != policy.Public {
+			out.Grantees[i].Kind = policy.RoleGrantee
+		}
+	}
+	return &out
+}
+
+// known refuses grantees that the server does not have. Taking something from one
+// that is gone must be possible.
+func (k *keeper) known(ctx context.Context, s *grants.Statement) error {
+	if s.Verb == grants.Revoke {
+		return nil
+	}
+	for _, g := range k.statement(s).Grantees {
+		if err := k.exists(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) exists(ctx context.Context, g policy.Grantee) error {
+	var err error
+	switch {
+	case g == policy.Grantee{Kind: policy.GroupGrantee, Name: policy.Public}:
+		return nil
+	case g.Kind == policy.UserGrantee:
+		_, err = k.server.User(ctx, g.Name)
+	case g.Kind == policy.GroupGrantee:
+		_, err = k.server.Group(ctx, g.Name)
+	default:
+		_, err = k.server.Role(ctx, g.Name)
+	}
+	switch KindOf(err) {
+	case NotFound, UnknownPrincipal:
+		hint := ""
+		if g.Kind == policy.UserGrantee {
+			hint = " (a role is named with ROLE before it, a group with GROUP)"
+		}
+		return fault.Wrap(fault.BadStatement, err, "there is no %s %s on %s%s; create it there first, or correct the name", g.Kind, g.Name, k.server.Name(), hint)
+	case Forbidden:
+		return nil // the server refuses what it does not know
+	}
+	if err != nil {
+		return k.fault(err, k.service())
+	}
+	return nil
+}
+
+// written is an edit that was made.
+type written struct {
+	before, after *model.Policy
+}
+
+// Apply implements grants.Keeper.
+func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statement) (*grants.Outcome, error) {
+	s = k.statement(s)
+	ctx = WithAuthor(ctx, Author{User: by.User, From: by.From})
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	now, err := k.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.Run(now.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.known(ctx, s); err != nil {
+		return nil, err
+	}
+	if len(out.Changes) == 0 {
+		return out, nil
+	}
+	var done []written
+	for _, c := range out.Changes {
+		w, err := k.write(ctx, now, s, c)
+		if err != nil {
+			// What was done is taken back, whether or not somebody waits.
+			return nil, k.undo(context.WithoutCancel(ctx), done, c, err)
+		}
+		done = append(done, w)
+	}
+	return out, k.done(ctx, "the statement")
+}
+
+// write makes one change. When the policy is not any more what the change was
+// computed from, the statement is done again to what it is now.
+func (k *keeper) write(ctx context.Context, now *access, s *grants.Statement, c grants.Change) (w written, err error) {
+	at := Place{Service: k.service(), Type: model.AccessPolicy, Resources: map[string]model.Resource{}, Plain: true}
+	elements := map[string][]string{}
+	for e, v := range c.Resource.Elements() {
+		at.Resources[e] = model.Resource{Values: []string{v}}
+		elements[e] = []string{v}
+	}
+	at.Zone = now.zone(k.service(), elements)
+	w.after, err = k.writer.Edit(ctx, at, func(p *model.Policy) (*model.Policy, error) {
+		w.before = clone(p)
+		var is *grants.Policy
+		if p != nil {
+			if is = now.policy(k.service(), p); len(is.Special) > 0 {
+				return nil, fault.New(fault.Conflict, "policy %q was changed by somebody else at the same time; repeat the statement", p.Name)
+			}
+		}
+		next := c.After
+		if len(grants.Diff(c.Before, is)) > 0 || (c.Before == nil) != (is == nil) {
+			again, err := s.Run(now.With(c.Resource, is))
+			if err != nil {
+				return nil, err
+			}
+			next = again.After.At(c.Resource)
+		}
+		switch {
+		case next == nil:
+			return nil, nil
+		case p == nil:
+			return rewritten(&model.Policy{
+				Service: k.service(), Name: next.Name, PolicyType: model.AccessPolicy, Enabled: truth(nil), AuditEnabled: truth(nil),
+				ZoneName: at.Zone, Resources: at.Resources,
+			}, next), nil
+		}
+		return rewritten(p, next), nil
+	})
+	return w, err
+}
+
+// undo takes back what was written, the last first, and says how that went.
+func (k *keeper) undo(ctx context.Context, done []written, failed grants.Change, cause error) error {
+	cause = k.fault(cause, k.service())
+	kind := fault.KindOf(cause)
+	where := "the policy for " + failed.Resource.String()
+	if len(done) == 0 {
+		return fault.Wrap(kind, cause, "%s: %s; nothing was changed", where, cause)
+	}
+	var left []string
+	slices.Reverse(done)
+	for _, w := range done {
+		if err := k.restore(ctx, w); err != nil {
+			name := ""
+			if p := w.after; p != nil {
+				name = p.Name
+			} else if w.before != nil {
+				name = w.before.Name
+			}
+			left = append(left, name)
+			cause = errors.Join(cause, err)
+		}
+	}
+	text := cause.Error()
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	if len(left) > 0 {
+		return fault.Wrap(kind, cause, "%s: %s. Of what was written before, the policies %s could not be taken back: look at them, and repeat the statement or REVOKE it", where, text, strings.Join(left, ", "))
+	}
+	if err := k.done(ctx, "that nothing was changed"); err != nil {
+		return err
+	}
+	return fault.Wrap(kind, cause, "%s: %s. What was written before (%d) was taken back; nothing was changed", where, text, len(done))
+}
+
+// restore makes a policy what it was before an edit, with what others changed since.
+func (k *keeper) restore(ctx context.Context, w written) error {
+	if same(w.before, w.after) {
+		return nil
+	}
+	p := w.before
+	if p == nil {
+		p = w.after
+	}
+	at := Place{Service: p.Service, ID: p.ID}
+	if w.after == nil {
+		at = Place{Service: p.Service, Zone: p.ZoneName, Type: p.PolicyType, Resources: p.Resources, Plain: true}
+	}
+	_, err := k.writer.edit(ctx, at, func(now *model.Policy) (*model.Policy, error) {
+		switch {
+		case same(now, w.after):
+			return clone(w.before), nil
+		case now == nil || w.after == nil:
+			return nil, errors.New("it was made or deleted by somebody else")
+		case w.before == nil:
+			// Somebody uses what was made: what was put there goes, theirs stays.
+			blank := clone(w.after)
+			blank.PolicyItems, blank.DenyPolicyItems, blank.PolicyLabels = nil, nil, []string{LabelManaged}
+			return merge(w.after, now, blank)
+		}
+		return merge(w.after, now, w.before)
+	})
+	return err
+}
