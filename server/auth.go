@@ -56,6 +56,12 @@ func (c *conn) handshake() error {
 	if err != nil {
 		return err
 	}
+	return c.authenticated(response, salt)
+}
+
+// authenticated finds out who it is and opens the session.
+func (c *conn) authenticated(response wire.Response, salt []byte) error {
+	o := &c.server.o
 	ctx, cancel := context.WithTimeout(c.ctx, o.HandshakeTimeout)
 	defer cancel()
 	login, err := c.authenticate(ctx, response, salt)
@@ -170,8 +176,16 @@ func (c *conn) authenticate(ctx context.Context, r wire.Response, salt []byte) (
 // password is the password itself. Over TLS the client sends it as it is; without
 // TLS encrypted with a public key of this process.
 func (c *conn) password(r wire.Response, salt []byte) (string, error) {
-	if r.Method == wire.MethodClear && c.encrypted {
-		return trimNUL(r.Auth), nil
+	switch r.Method {
+	case wire.MethodClear:
+		if c.encrypted {
+			return trimNUL(r.Auth), nil
+		}
+	case wire.MethodOpenID:
+		if !c.encrypted {
+			return "", c.refuse(errNeedTLS)
+		}
+		return c.openID(r, salt)
 	}
 	scramble := r.Auth
 	if r.Method != wire.MethodCachingSHA2 {
@@ -209,6 +223,26 @@ func (c *conn) password(r wire.Response, salt []byte) (string, error) {
 		}
 	}
 	return decrypt(key, data, salt), nil
+}
+
+// openID is the token of a client that starts with the method of tokens. It has
+// sent it already, unless it waits to be asked.
+func (c *conn) openID(r wire.Response, salt []byte) (string, error) {
+	data := r.Auth
+	if len(data) <= 1 {
+		if err := c.out.SwitchMethod(wire.MethodOpenID, salt); err != nil {
+			return "", err
+		}
+		var err error
+		if data, err = c.exchange(); err != nil {
+			return "", err
+		}
+	}
+	token, err := wire.ParseOpenID(data)
+	if err != nil {
+		return "", c.refuse(errBadHandshake)
+	}
+	return token, nil
 }
 
 // exchange sends what is buffered and reads the answer.

@@ -76,8 +76,7 @@ func (c *conn) dispatch(command wire.Command, body []byte) error {
 	case wire.ComStmtFetch:
 		return c.out.Error(errNoCursor, c.caps)
 	case wire.ComChangeUser:
-		// The client would go on believing that it is somebody else.
-		return c.refuse(errChangeUser)
+		return c.changeUser(body)
 	}
 	return c.out.Error(errUnknownCommand, c.caps)
 }

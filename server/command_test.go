@@ -203,7 +203,7 @@ func TestCommands(t *testing.T) {
 	expect("reset", ok)
 	// The connection would otherwise go on as somebody else than the client thinks.
 	r.command(wire.ComChangeUser, "bob\x00")
-	if p := r.read(); failure(p) != 1047 || !r.closed() {
+	if p := r.read(); failure(p) != 1835 || !r.closed() {
 		t.Errorf("%q", p)
 	}
 }

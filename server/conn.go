@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sqe/fault"
+	"sqe/identity"
 	"sqe/server/wire"
 )
 
@@ -41,6 +42,10 @@ type conn struct {
 	file  *upload
 	asked bool
 
+	// resume lets the reader go on after COM_CHANGE_USER, whose packets the other
+	// goroutine reads.
+	resume chan struct{}
+
 	mu       sync.Mutex
 	upload   *upload // what the reader gives packets to; nil: they are commands
 	busy     bool    // a command runs
@@ -51,7 +56,7 @@ type conn struct {
 const goneAfter = 2 * time.Second
 
 func newConn(s *Server, raw net.Conn) *conn {
-	c := &conn{server: s, id: s.id(), raw: raw, remote: raw.RemoteAddr().String(), statements: map[uint32]*statement{}}
+	c := &conn{server: s, id: s.id(), raw: raw, remote: raw.RemoteAddr().String(), statements: map[uint32]*statement{}, resume: make(chan struct{})}
 	c.log = s.o.Log.With("connection", c.id, "remote", c.remote)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.use(raw)
@@ -143,10 +148,17 @@ func (c *conn) read(packets chan<- packet) {
 		if err == nil && len(data) > 0 && wire.Command(data[0]) != wire.ComQuit {
 			select {
 			case packets <- packet{data: data, next: c.in.Seq()}:
-				continue
 			case <-c.ctx.Done():
 				return
 			}
+			if wire.Command(data[0]) == wire.ComChangeUser {
+				select {
+				case <-c.resume:
+				case <-c.ctx.Done():
+					return
+				}
+			}
+			continue
 		}
 		if errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrSequence) {
 			select {
@@ -283,4 +295,10 @@ func (c *conn) panicked(p any) {
 
 // fail tells the client that a statement failed. Rows that were sent before stay
 // valid up to here: the protocol allows an error in place of the end of rows.
-func (c *conn) fail(err error) error { return c.out.Error(c.mysqlError(err), c.caps) }
+// A session that is over ends with its connection, so that a pool makes a new one.
+func (c *conn) fail(err error) error {
+	if errors.Is(err, identity.ErrOver) {
+		return c.fatal(err)
+	}
+	return c.out.Error(c.mysqlError(err), c.caps)
+}

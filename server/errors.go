@@ -57,7 +57,6 @@ var (
 	errOutOfOrder         = wire.Error{Number: 1156, State: "08S01", Text: "Got packets out of order"}
 	errMalformed          = wire.Error{Number: 1835, State: "HY000", Text: "Malformed communication packet"}
 	errUnknownCommand     = wire.Error{Number: 1047, State: "08S01", Text: "This command of the MySQL protocol is not supported"}
-	errChangeUser         = wire.Error{Number: 1047, State: "08S01", Text: "Changing the user of a connection is not supported; open a new connection"}
 	errIdle               = wire.Error{Number: 4031, State: "HY000", Text: "The connection was idle for longer than server.idle-timeout"}
 	errUnknownStatement   = wire.Error{Number: 1243, State: "HY000", Text: "Unknown prepared statement; prepare it in this connection first"}
 	errNoCursor           = wire.Error{Number: 1421, State: "HY000", Text: "The statement has no open cursor"}

@@ -239,7 +239,7 @@ func (s *Server) unregister(c *conn) {
 // admit counts c as authenticated, unless there are too many.
 func (s *Server) admit(c *conn) bool {
 	s.mu.Lock()
-	if len(s.conns) >= s.o.MaxConnections || s.closed {
+	if s.conns[c.id] != c && len(s.conns) >= s.o.MaxConnections || s.closed {
 		s.mu.Unlock()
 		return false
 	}

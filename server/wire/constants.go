@@ -113,6 +113,8 @@ const (
 const (
 	MethodCachingSHA2 = "caching_sha2_password"
 	MethodClear       = "mysql_clear_password"
+	// MethodOpenID is that of MySQL 9.1 for tokens.
+	MethodOpenID = "authentication_openid_connect_client"
 )
 
 const (

@@ -125,15 +125,58 @@ func ParseResponse(data []byte) (Response, error) {
 	if c.bad {
 		return r, ErrMalformed
 	}
-	if flags&ClientConnectAttrs != 0 && len(c.data) > 0 {
-		attrs := cursor{data: c.lenencBytes()}
-		for !attrs.bad && len(attrs.data) > 0 {
-			key, value := attrs.lenencBytes(), attrs.lenencBytes()
-			if string(key) == "program_name" && !attrs.bad {
-				r.Program = truncate(string(value), 64)
-			}
+	r.attributes(&c)
+	return r, nil
+}
+
+// attributes reads what the client says of itself.
+func (r *Response) attributes(c *cursor) {
+	if r.Capabilities&ClientConnectAttrs == 0 || len(c.data) == 0 {
+		return
+	}
+	attrs := cursor{data: c.lenencBytes()}
+	for !attrs.bad && len(attrs.data) > 0 {
+		key, value := attrs.lenencBytes(), attrs.lenencBytes()
+		if string(key) == "program_name" && !attrs.bad {
+			r.Program = truncate(string(value), 64)
 		}
 	}
+}
+
+// ParseOpenID reads what the method of tokens sends: a byte of capabilities, which
+// is 1, and the token with its length before it. Source: MySQL 9.1,
+// authentication_openid_connect_client.
+func ParseOpenID(data []byte) (token string, err error) {
+	c := cursor{data: data}
+	version := c.byte()
+	b := c.lenencBytes()
+	if c.bad || version != 1 || len(c.data) > 0 {
+		return "", ErrMalformed
+	}
+	return string(b), nil
+}
+
+// ParseChangeUser reads the body of COM_CHANGE_USER: who the client wants to be on
+// this connection from now on. capabilities are those of its login.
+func ParseChangeUser(data []byte, capabilities uint32) (Response, error) {
+	r := Response{Capabilities: capabilities}
+	c := cursor{data: data}
+	r.User = c.nulString()
+	r.Auth = c.bytes(int(c.byte()))
+	r.Database = c.nulString()
+	if c.bad {
+		return r, ErrMalformed
+	}
+	if len(c.data) > 0 {
+		c.skip(2) // collation
+	}
+	if capabilities&ClientPluginAuth != 0 && len(c.data) > 0 {
+		r.Method = c.nulString()
+	}
+	if c.bad {
+		return r, ErrMalformed
+	}
+	r.attributes(&c)
 	return r, nil
 }
 
