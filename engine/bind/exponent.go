@@ -33,6 +33,7 @@ func checkExponents(e sql.Expression) (sql.Expression, error) {
 	case *expression.Convert:
 		takes = types.IsNumber(x.Type())
 	case *expression.Alias, *argumentOf, expression.Tuple, *expression.SetField, *expression.CollatedExpression:
+	case *expression.IsNull, *expression.ConvertUsing, *expression.Binary, *expression.Like: // text stays text
 	case *expression.Case:
 		takes = x.Expr != nil
 	case sql.FunctionExpression:
