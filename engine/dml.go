@@ -170,6 +170,7 @@ func (st *statement) write(ctx context.Context, o *object, stmt parse.Statement,
 	if err != nil {
 		return nil, err
 	}
+	st.wrote()
 	affected := uint64(res.Inserted)
 	if !c.overwrite {
 		affected += uint64(res.Updated + res.Deleted)
@@ -234,6 +235,7 @@ func (st *statement) truncate(ctx context.Context, x *parse.Truncate) (*Result, 
 		if _, err := write.Overwrite(ctx, t, write.All, nil, options); err != nil {
 			return nil, err
 		}
+		st.wrote()
 		return &Result{}, nil // as in MySQL, the number of rows is not told
 	})
 }

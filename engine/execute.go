@@ -79,6 +79,11 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 		case *parse.CreateTableFrom:
 			return st.createFrom(ctx, stmt)
 		}
+		if parse.IsWrite(stmt) {
+			if err := st.writes(); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case isDDL(stmt):
 			return st.ddl(ctx, stmt)
@@ -137,8 +142,7 @@ func kindOf(stmt parse.Statement) string {
 func (st *statement) sql(ctx context.Context, sql *parse.SQL, args []plan.Literal) (*Result, error) {
 	switch sql.Kind {
 	case parse.Transaction:
-		// Every statement reads one snapshot and commits by itself.
-		return &Result{}, nil
+		return st.step(sql.Step)
 	case parse.Write:
 		return nil, unsupported("writing")
 	case parse.Show:

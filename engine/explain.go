@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"sqe/engine/parse"
+	"sqe/fault"
 	"sqe/plan"
 )
 
@@ -23,25 +24,26 @@ func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 // explain shows the plan that would run. An administrator sees it whole,
 // everybody else without policy texts and literals.
 func (st *statement) explain(ctx context.Context, x *parse.Explain, args []plan.Literal) (*Result, error) {
-	sql, ok := x.Stmt.(*parse.SQL)
-	if !ok || sql.Kind == parse.Write {
-		return nil, unsupported("EXPLAIN of this statement")
-	}
 	switch x.Format {
 	case "", "tree", "traditional", "plan":
 	default:
 		return nil, unsupported("EXPLAIN FORMAT=" + strings.ToUpper(x.Format))
 	}
-	governed, record, err := st.govern(ctx, sql, args)
+	head, governed, err := st.explained(ctx, x.Stmt, args)
 	if err != nil {
 		return nil, err
 	}
-	st.record = record
+	if x.Analyze && head != "" {
+		return nil, fault.New(fault.Unsupported, "EXPLAIN ANALYZE would change rows; use EXPLAIN, or run the statement")
+	}
 	format := plan.FormatPublic
 	if st.principal.Admin {
 		format = plan.Format
 	}
 	lines := strings.Split(strings.TrimRight(format(governed), "\n"), "\n")
+	if head != "" {
+		lines = append([]string{head}, lines...)
+	}
 	if f, ok := governed.(*plan.Foreign); ok && f.Reason != "" {
 		lines = append(lines, "row executor: "+f.Reason)
 	}
@@ -64,6 +66,31 @@ func (st *statement) explain(ctx context.Context, x *parse.Explain, args []plan.
 	return out.result(), nil
 }
 
+// explained is the governed plan of a statement, and for one that changes rows what it
+// does with the rows of the plan. Who may not run it may not see it.
+func (st *statement) explained(ctx context.Context, stmt parse.Statement, args []plan.Literal) (head string, governed plan.Node, err error) {
+	switch x := stmt.(type) {
+	case *parse.SQL:
+		if x.Kind == parse.Write {
+			return "", nil, unsupported("EXPLAIN of this statement")
+		}
+		governed, st.record, err = st.govern(ctx, x, args)
+		return "", governed, err
+	case *parse.Insert, *parse.Update, *parse.Delete, *parse.Merge:
+		command, ref := changed(stmt)
+		o, err := st.mayWrite(ctx, command, ref)
+		if err != nil {
+			return "", nil, err
+		}
+		c, err := st.changes(ctx, stmt, args)
+		if err != nil {
+			return "", nil, err
+		}
+		return strings.ToLower(command) + " " + o.TableName.String(), c.Rows, nil
+	}
+	return "", nil, unsupported("EXPLAIN of this statement")
+}
+
 func count(rows Rows) (n int64, err error) {
 	defer func() { _ = rows.Close() }()
 	for {
@@ -82,15 +109,10 @@ func count(rows Rows) (n int64, err error) {
 // explainPolicy says for each table and column which policy acts and why: in
 // full to an administrator, in general words to everybody else.
 func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, args []plan.Literal) (*Result, error) {
-	sql, ok := x.Stmt.(*parse.SQL)
-	if !ok || sql.Kind == parse.Write {
-		return nil, unsupported("EXPLAIN POLICY of this statement")
-	}
-	_, record, err := st.govern(ctx, sql, args)
-	if err != nil {
+	if _, _, err := st.explained(ctx, x.Stmt, args); err != nil {
 		return nil, err
 	}
-	st.record = record
+	record := st.record
 	if !st.principal.Admin {
 		record = record.Public()
 	}

@@ -25,12 +25,13 @@ type Session struct {
 	login     identity.Login
 	principal identity.Principal
 	// roles are those of SET ROLE, nil for all.
-	roles     []string
-	info      ConnInfo
-	vars      *bind.Session
-	process   *process
-	prepared  map[string]*Prepared
-	closeOnce sync.Once
+	roles       []string
+	info        ConnInfo
+	vars        *bind.Session
+	process     *process
+	prepared    map[string]*Prepared
+	transaction transaction
+	closeOnce   sync.Once
 }
 
 // Open starts a session of a principal who has no credential. A zero principal is
@@ -60,6 +61,7 @@ func (s *Session) Reset() {
 	s.roles, s.principal.ActiveRoles = nil, nil
 	s.vars = s.engine.binder.NewSession(s.info.ID, s.principal, s.info.RemoteAddr)
 	s.prepared = map[string]*Prepared{}
+	s.transaction = transaction{}
 	s.setDatabase(s.info.Database)
 }
 
@@ -211,7 +213,14 @@ func (s *Session) statement(ctx context.Context, kind, fingerprint string, f fun
 		if err != nil {
 			err = causeOf(ctx, err)
 		}
-		if lost := over(0, err); lost != nil && err == nil {
+		var rows int64
+		if err == nil {
+			rows = int64(res.Affected)
+		}
+		if lost := over(rows, err); lost != nil && err == nil {
+			if len(st.changed) > 0 {
+				lost = fault.Wrap(fault.KindOf(lost), lost, "%s. What the statement changes was changed already", lost)
+			}
 			res, err = nil, lost
 		}
 	}()

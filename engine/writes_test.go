@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"sqe/fault"
@@ -34,5 +35,78 @@ func TestNoIndexes(t *testing.T) {
 	f := open(t)
 	s := f.as(t, identity.Principal{Name: "ann"})
 	refused(t, s, "CREATE INDEX i ON bank.customers (iban)", fault.Unsupported)
-	refused(t, s, "EXPLAIN ANALYZE DELETE FROM bank.customers", fault.Unsupported)
+}
+
+// TestExplainChanges: EXPLAIN shows what would be done and does nothing, to those who
+// may do it.
+func TestExplainChanges(t *testing.T) {
+	f, eve := people(t)
+	for _, x := range []struct{ text, head string }{
+		{"INSERT INTO people VALUES (9, 'x', 'EU', 1)", "insert lake.bank.people"},
+		{"UPDATE people SET n = 1", "update lake.bank.people"},
+		{"DELETE FROM people WHERE id = 1", "delete lake.bank.people"},
+		{"MERGE INTO people p USING (SELECT 1 AS id) s ON p.id = s.id WHEN MATCHED THEN DELETE", "merge lake.bank.people"},
+	} {
+		out, err := query(eve, "EXPLAIN "+x.text)
+		if err != nil || !strings.HasPrefix(out, x.head+"\n") || strings.Contains(out, "'EU'") || strings.Contains(out, "***") {
+			t.Errorf("%s: %s, %v", x.text, out, err)
+		}
+		out, err = query(eve, "EXPLAIN POLICY "+x.text)
+		if err != nil || !strings.Contains(out, "rows are filtered") {
+			t.Errorf("%s: %s, %v", x.text, out, err)
+		}
+		refused(t, eve, "EXPLAIN ANALYZE "+x.text, fault.Unsupported)
+		if _, err := query(f.nobody, "EXPLAIN "+x.text); err == nil {
+			t.Errorf("nobody may see the plan of %s", x.text)
+		}
+	}
+	must(t, f.sue, whole, "1|Anna|EU|10\n2|Bert|EU|20\n3|Cleo|US|30")
+}
+
+// TestTransactions: every statement commits by itself, which a rollback says; and who
+// wants to read only does not write.
+func TestTransactions(t *testing.T) {
+	f := openDDL(t)
+	s := f.sue
+	f.do(s, "CREATE TABLE t (id BIGINT)")
+	for _, begin := range []string{"BEGIN", "START TRANSACTION", "SET autocommit = 0"} {
+		f.do(s, begin)
+		f.do(s, "INSERT INTO t VALUES (1)")
+		f.do(s, "ROLLBACK")
+		if w := warnings(t, s); !strings.Contains(w, "were not rolled back") {
+			t.Errorf("after %s: %q", begin, w)
+		}
+		f.do(s, "ROLLBACK")
+		if w := warnings(t, s); w != "" {
+			t.Errorf("after two: %q", w)
+		}
+		f.do(s, begin)
+		f.do(s, "INSERT INTO t VALUES (1)")
+		f.do(s, "COMMIT")
+		f.do(s, "ROLLBACK")
+		if w := warnings(t, s); w != "" {
+			t.Errorf("after COMMIT: %q", w)
+		}
+	}
+	must(t, s, "SELECT COUNT(*) FROM t", "6")
+	f.do(s, "SET autocommit = 1")
+	f.do(s, "INSERT INTO t VALUES (1)")
+	f.do(s, "ROLLBACK")
+	if w := warnings(t, s); w != "" {
+		t.Errorf("without a transaction: %q", w)
+	}
+	writes := []string{"INSERT INTO t VALUES (1)", "DELETE FROM t", "TRUNCATE TABLE t", "CREATE TABLE u AS SELECT 1 AS x", "CREATE TABLE u (a INT)", "DROP TABLE t", "CALL system.expire_snapshots('bank.t')"}
+	for _, begin := range []string{"START TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ ONLY", "SET transaction_read_only = 1"} {
+		f.do(s, begin)
+		for _, text := range writes {
+			refused(t, s, text, fault.ReadOnly)
+		}
+		must(t, s, "SELECT COUNT(*) FROM t", "7")
+		f.do(s, "COMMIT")
+		f.do(s, "SET SESSION TRANSACTION READ WRITE")
+		f.do(s, "SET transaction_read_only = 0")
+	}
+	for _, text := range writes[:4] {
+		f.do(s, text)
+	}
 }

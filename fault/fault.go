@@ -41,6 +41,7 @@ const (
 	Config            // the configuration is wrong
 	NoThread          // KILL of a session that does not exist or belongs to somebody else
 	Exists            // the object that is to be created exists
+	ReadOnly          // the session or its transaction may not write
 )
 
 // Fault is an error with a kind and a text for the user.
@@ -85,7 +86,7 @@ var kindNames = map[Kind]string{
 	PolicyStale: "policy-stale", PolicyBroken: "policy-broken", Unsupported: "unsupported",
 	Limit: "limit", Timeout: "timeout", Cancelled: "cancelled", Unavailable: "unavailable",
 	Corrupt: "corrupt", Conflict: "conflict", OutOfRange: "out-of-range", Auth: "auth",
-	Config: "config", NoThread: "no-thread", Exists: "exists",
+	Config: "config", NoThread: "no-thread", Exists: "exists", ReadOnly: "read-only",
 }
 
 // String names the kind for logs, metrics and the audit log.

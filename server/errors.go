@@ -45,6 +45,7 @@ var codes = map[fault.Kind]code{
 	fault.Config:       {9003, "HY000"},
 	fault.NoThread:     {1094, "HY000"}, // ER_NO_SUCH_THREAD
 	fault.Exists:       {1050, "42S01"}, // ER_TABLE_EXISTS_ERROR
+	fault.ReadOnly:     {1792, "25006"}, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 }
 
 // Errors of the protocol itself.

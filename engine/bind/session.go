@@ -39,7 +39,7 @@ func (b *Binder) NewSession(id uint32, p identity.Principal, remote string) *Ses
 	for name, value := range map[string]any{
 		"version": b.version(), "version_comment": "SQE", "time_zone": "+00:00", "system_time_zone": "UTC",
 		"collation_connection": "utf8mb4_0900_bin", "collation_database": "utf8mb4_0900_bin", "collation_server": "utf8mb4_0900_bin",
-		"lower_case_table_names": int8(0), "read_only": int8(1), "secure_file_priv": "NULL",
+		"lower_case_table_names": int8(0), "read_only": int8(0), "secure_file_priv": "NULL",
 	} {
 		// A variable that this version of the library does not have stays unknown.
 		_ = s.gms.InitSessionVariable(ctx, name, value)
@@ -105,6 +105,33 @@ func (s *Session) UserVariable(name string) (plan.Literal, bool) {
 		return plan.Literal{Typ: plan.Null}, false
 	}
 	return *l, true
+}
+
+// Autocommit reports whether each statement is a transaction of its own, and ReadOnly
+// whether transactions may not write: as the session's variables say.
+func (s *Session) Autocommit() bool { return s.variable("autocommit", true) }
+
+// ReadOnly is at Autocommit.
+func (s *Session) ReadOnly() bool { return s.variable("transaction_read_only", false) }
+
+func (s *Session) variable(name string, otherwise bool) bool {
+	v, err := s.gms.GetSessionVariable(sql.NewContext(context.Background(), sql.WithSession(s.gms)), name)
+	if err != nil {
+		return otherwise
+	}
+	return truthy(v, otherwise)
+}
+
+func truthy(v any, otherwise bool) bool {
+	switch v := v.(type) {
+	case bool:
+		return v
+	case int8:
+		return v != 0
+	case int64:
+		return v != 0
+	}
+	return otherwise
 }
 
 // SetWarnings replaces the warnings of the last statement, which SHOW WARNINGS

@@ -187,7 +187,7 @@ func (p *parser) sql() (*SQL, error) {
 	tokens := p.tokens[p.pos:]
 	if kind == Transaction && p.word(0) != "savepoint" {
 		// These have no content that matters, and the grammar knows few of them.
-		return &SQL{Text: p.text[tokens[0].start:tokens[len(tokens)-1].end], Kind: kind}, nil
+		return &SQL{Text: p.text[tokens[0].start:tokens[len(tokens)-1].end], Kind: kind, Step: p.step()}, nil
 	}
 	for wrapped(p.text, tokens) {
 		tokens = tokens[1 : len(tokens)-1]
@@ -277,6 +277,24 @@ func (p *parser) kind() Kind {
 		return Query // (SELECT ...)
 	}
 	return Other
+}
+
+// step tells what a statement does to a transaction.
+func (p *parser) step() TransactionStep {
+	switch p.word(0) {
+	case "begin", "start":
+		for i := range len(p.tokens) - p.pos {
+			if p.word(i) == "read" && p.word(i+1) == "only" {
+				return BeginReadOnly
+			}
+		}
+		return BeginStep
+	case "commit":
+		return CommitStep
+	case "rollback":
+		return RollbackStep
+	}
+	return NoStep
 }
 
 var position = regexp.MustCompile(`position (\d+)`)

@@ -29,7 +29,21 @@ type SQL struct {
 	// Param is the index of the first of them in the statement that the SQL is a
 	// part of; 0 when it is the whole statement.
 	Param int
+	// Step is what a statement of the kind Transaction does.
+	Step TransactionStep
 }
+
+// TransactionStep is a step of a transaction.
+type TransactionStep uint8
+
+// The steps. The zero value is none that matters: savepoints, table locks.
+const (
+	NoStep TransactionStep = iota
+	BeginStep
+	BeginReadOnly
+	CommitStep
+	RollbackStep // also to a savepoint
+)
 
 // Explain is EXPLAIN [ANALYZE] [FORMAT = name] statement.
 type Explain struct {
