@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"sqe/catalog"
@@ -149,10 +151,50 @@ func TestRewriteManifests(t *testing.T) {
 		l.append("t", objects(30, 31))
 		m.rows[30] = edit{name: "n30", n: 2}
 		m.check(2)
-		before := l.load("t").Version
+		before, files := l.load("t").Version, l.files("t")
 		rewritten, added, err = RewriteManifests(ctx, l.load("t"), Options{Committer: &committer{catalog: l.catalog, fail: errors.New("boom")}})
 		if !fault.Is(err, fault.Unavailable) || l.load("t").Version != before {
 			t.Errorf("v%s: %v, %d, %d", version, err, rewritten, added)
 		}
+		l.want(l.files("t"), files...)
+		// The files of the manifests that were merged are still needed.
+		time.Sleep(5 * time.Millisecond)
+		e, err := ExpireSnapshots(ctx, l.load("t"), ExpireOptions{OlderThan: time.Millisecond}, l.options())
+		l.must(err)
+		if e.Snapshots != 5 || e.Expired.Data != 0 || e.Expired.PositionDeletes != 0 || e.Expired.Manifests != 3 || e.Expired.ManifestLists != 5 {
+			t.Errorf("v%s: %+v", version, e)
+		}
+		m.check(3)
 	}
+}
+
+// TestOrphansMeetWriters: an old file that another engine puts into the table while
+// its folders are looked through is no orphan.
+func TestOrphansMeetWriters(t *testing.T) {
+	l := newLake(t)
+	l.create("t", creation{schema: simple(), version: "2"})
+	l.append("t", objects(0, 5))
+	own := l.dataFiles("t")[0]
+	body, err := os.ReadFile(strings.TrimPrefix(own.FilePath(), "file://"))
+	l.must(err)
+	folder := filepath.Dir(strings.TrimPrefix(own.FilePath(), "file://"))
+	late, lost := folder+"/late.parquet", folder+"/lost.parquet"
+	l.must(os.WriteFile(late, body, 0o600))
+	l.must(os.WriteFile(lost, body, 0o600))
+	l.age("t", 48*time.Hour)
+	calls := 0
+	o := Options{Committer: &committer{catalog: l.catalog, staged: func(int) {
+		if calls++; calls != 1 {
+			return
+		}
+		l.commit("t", func(tx *table.Transaction) {
+			b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, "file://"+late, iceberg.ParquetFile, nil, nil, nil, own.Count(), own.FileSizeBytes())
+			l.must(err)
+			l.must(tx.AddDataFiles(ctx, []iceberg.DataFile{b.Build()}, nil))
+		})
+	}}}
+	res, err := RemoveOrphans(ctx, l.load("t"), OrphanOptions{OlderThan: 24 * time.Hour}, o)
+	l.must(err)
+	l.want(res.Orphans, lost)
+	l.want(l.read("t"), append(rowsText(0, 5), rowsText(0, 5)...)...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,22 +47,37 @@ func RemoveOrphans(ctx context.Context, target *plan.Table, r OrphanOptions, o O
 	if err != nil {
 		return out, err
 	}
-	// What the table names is read before its folders are, from its present state.
+	// What the table names is read before its folders are.
 	deadline := time.Now().Add(-r.OlderThan)
-	var meta table.Metadata
-	var location string
-	if _, err := j.run(func() error {
-		return j.commit(func(_ context.Context, _ *table.Transaction, t *plan.Table) error {
-			h := t.Handle.(*catalog.Handle)
-			meta, location = h.Table.Metadata(), h.Table.MetadataLocation()
-			return shared(t)
+	var now state
+	read := func() error {
+		_, err := j.run(func() error {
+			return j.commit(func(_ context.Context, _ *table.Transaction, t *plan.Table) error {
+				h := t.Handle.(*catalog.Handle)
+				now = state{h.Table.Metadata(), h.Table.MetadataLocation()}
+				return shared(t)
+			})
 		})
-	}); err != nil {
+		return err
+	}
+	if err := read(); err != nil {
 		return out, err
 	}
-	orphans, err := j.orphans(ctx, meta, location, deadline, r.Listed)
+	orphans, err := j.orphans(ctx, now, deadline, r.Listed)
 	if err != nil {
 		return out, j.failure(err)
+	}
+	// Another engine may have put old files into the table meanwhile.
+	before := now.location
+	if err := read(); err != nil {
+		return out, err
+	}
+	if now.location != before {
+		used, err := j.named(ctx, now)
+		if err != nil {
+			return out, j.failure(err)
+		}
+		orphans = slices.DeleteFunc(orphans, func(p string) bool { return used[spellings(p)[0]] })
 	}
 	if r.DryRun {
 		out.Orphans = orphans
@@ -84,25 +100,28 @@ func RemoveOrphans(ctx context.Context, target *plan.Table, r OrphanOptions, o O
 	return out, nil
 }
 
-func (j *job) orphans(ctx context.Context, meta table.Metadata, location string, deadline time.Time, listed func(int)) ([]string, error) {
-	list, ok := j.target.fs.(icebergio.ListableIO)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "Table '%s' lies in a kind of storage that SQE cannot list", j.target.table.Name)
-	}
+// state is a table at one moment.
+type state struct {
+	meta     table.Metadata
+	location string // of the metadata
+}
+
+// named are the spellings of every file that a table names.
+func (j *job) named(ctx context.Context, t state) (map[string]bool, error) {
 	named := newReferences()
-	for _, s := range meta.Snapshots() {
+	for _, s := range t.meta.Snapshots() {
 		if err := named.snapshot(ctx, j.target.fs, s); err != nil {
 			return nil, err
 		}
 	}
+	named.statistics(t.meta)
 	used := map[string]bool{}
 	use := func(location string) {
 		for _, p := range spellings(location) {
 			used[p] = true
 		}
 	}
-	use(location)
-	named.statistics(meta)
+	use(t.location)
 	sets := []map[string]bool{named.lists, named.manifests, named.stats}
 	for _, files := range named.files {
 		sets = append(sets, files)
@@ -112,15 +131,27 @@ func (j *job) orphans(ctx context.Context, meta table.Metadata, location string,
 			use(p)
 		}
 	}
-	for e := range meta.PreviousFiles() {
+	for e := range t.meta.PreviousFiles() {
 		use(e.MetadataFile)
 	}
-	root := meta.Location()
+	return used, nil
+}
+
+// orphans lists the files in the folder of a table that it does not name.
+func (j *job) orphans(ctx context.Context, t state, deadline time.Time, listed func(int)) ([]string, error) {
+	list, ok := j.target.fs.(icebergio.ListableIO)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "Table '%s' lies in a kind of storage that SQE cannot list", j.target.table.Name)
+	}
+	used, err := j.named(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	type found struct{ path, dir string }
 	var candidates []found
 	foreign := map[string]bool{}
 	seen := 0
-	err := list.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	err = list.WalkDir(t.meta.Location(), func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -138,7 +169,7 @@ func (j *job) orphans(ctx context.Context, meta table.Metadata, location string,
 		}
 		plain := spellings(p)[0]
 		dir := path.Dir(plain)
-		if strings.HasSuffix(plain, ".metadata.json") && !used[plain] && dir != path.Dir(spellings(location)[0]) {
+		if strings.HasSuffix(plain, ".metadata.json") && !used[plain] && dir != path.Dir(spellings(t.location)[0]) {
 			// Another table lies in this folder, or in the one above.
 			foreign[dir] = true
 			if path.Base(dir) == "metadata" {
