@@ -44,7 +44,7 @@ func (st *statement) createTableAs(ctx context.Context, x *parse.CreateTable, ar
 	if d.Fields, err = columnsAs(d.Fields, governed); err != nil {
 		return nil, err
 	}
-	carried, err := st.carryNew(ctx, o.TableName, namesOf(d.Fields), bound.Plan, governed)
+	carried, err := st.carryNew(ctx, o.TableName, d.Fields, bound.Plan, governed)
 	if err != nil {
 		return nil, err
 	}
@@ -129,14 +129,6 @@ func columnsAs(defined []plan.Field, rows plan.Node) ([]plan.Field, error) {
 		out[i] = f
 	}
 	return out, nil
-}
-
-func namesOf(fields []plan.Field) []string {
-	out := make([]string, len(fields))
-	for i, f := range fields {
-		out[i] = f.Name
-	}
-	return out
 }
 
 // fieldAs is the column that holds the values of a column of a query.

@@ -54,13 +54,11 @@ func CarryNew(ctx context.Context, s *Session, target plan.TableName, text strin
 	if err != nil {
 		return nil, err
 	}
-	var names []string
 	var fields []plan.Field
 	for _, c := range bound.Plan.Columns() {
-		names = append(names, c.Name)
 		fields = append(fields, plan.Field{Name: c.Name, Type: c.Type})
 	}
-	c, err := st.carryNew(ctx, target, names, bound.Plan, governed)
+	c, err := st.carryNew(ctx, target, fields, bound.Plan, governed)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"sqe/catalog"
 	"sqe/fault"
 	"sqe/plan"
@@ -37,7 +39,7 @@ const (
 type carriage struct {
 	*statement
 	target plan.TableName
-	// fields are those for a table that exists, by the id of a top-level field.
+	// fields are those for a table that exists, by the id of a field of any depth.
 	fields map[int][]plan.Tag
 	// paths are those for a table that is to be created.
 	paths []catalog.TaggedPath
@@ -68,42 +70,55 @@ func (st *statement) carryInto(ctx context.Context, bound, governed *plan.Write)
 	c := &carriage{statement: st, target: bound.Target.Name, fields: map[int][]plan.Tag{}}
 	var list []brought
 	for _, f := range bound.Target.Fields {
-		tags := missingTags(find(assigned[f.ID]...), own.field(0), own.field(f.ID))
-		if len(tags) > 0 {
-			list = append(list, brought{f.Name, tags})
-			c.fields[f.ID] = plain(tags)
+		for _, t := range atPlaces(find(assigned[f.ID]...), f) {
+			// What is above a field acts on it.
+			has := named(own.byField[0], t.Name) || named(own.byField[f.ID], t.Name)
+			at := f
+			for _, name := range t.path {
+				at = inside(at)[slices.IndexFunc(inside(at), func(c plan.Field) bool { return c.Name == name })]
+				has = has || named(own.byField[at.ID], t.Name)
+			}
+			if has {
+				continue
+			}
+			if at.ID == 0 {
+				return nil, fmt.Errorf("a field inside column '%s' of table '%s' has no id", f.Name, bound.Target.Name)
+			}
+			list = append(list, brought{strings.Join(append([]string{f.Name}, t.path...), "."), t})
+			c.fields[at.ID] = append(c.fields[at.ID], t.carried())
 		}
 	}
 	return c.decide(list)
 }
 
-// carryNew finds what a query brings to a table that is to be created from it. The
-// names are those of its columns, in the order of the query's. bound and governed
-// are the query before and after rewrite.Govern.
-func (st *statement) carryNew(ctx context.Context, target plan.TableName, names []string, bound, governed plan.Node) (*carriage, error) {
+// carryNew finds what a query brings to a table that is to be created from it. fields
+// are its columns, in the order of the query's. bound and governed are the query
+// before and after rewrite.Govern.
+func (st *statement) carryNew(ctx context.Context, target plan.TableName, fields []plan.Field, bound, governed plan.Node) (*carriage, error) {
 	find, err := st.derived(ctx, bound, governed)
 	if err != nil || find == nil {
 		return nil, err
 	}
 	columns := bound.Columns()
-	if len(columns) != len(names) {
+	if len(columns) != len(fields) {
 		return nil, errors.New("a table and the query that makes it differ in their columns")
 	}
 	c := &carriage{statement: st, target: target}
 	var list []brought
-	for i, name := range names {
-		if tags := find(columns[i].ID); len(tags) > 0 {
-			list = append(list, brought{name, tags})
-			c.paths = append(c.paths, catalog.TaggedPath{Path: []string{name}, Tags: plain(tags)})
+	for i, f := range fields {
+		for _, t := range atPlaces(find(columns[i].ID), f) {
+			path := append([]string{f.Name}, t.path...)
+			list = append(list, brought{strings.Join(path, "."), t})
+			c.paths = append(c.paths, catalog.TaggedPath{Path: path, Tags: []plan.Tag{t.carried()}})
 		}
 	}
 	return c.decide(list)
 }
 
-// brought are the tags that a column of the target gets.
+// brought is a tag that a column of the target gets.
 type brought struct {
 	column string
-	tags   []sourceTag
+	sourceTag
 }
 
 // decide does as the catalog of the target says.
@@ -114,16 +129,12 @@ func (c *carriage) decide(list []brought) (*carriage, error) {
 	mode := c.engine.tagLineage[c.target.Catalog]
 	var texts []string
 	for _, b := range list {
-		for _, t := range b.tags {
-			texts = append(texts, fmt.Sprintf("column '%s' is made from %s, which has the tag %s", b.column, t.from, t.Name))
-		}
+		texts = append(texts, fmt.Sprintf("column '%s' is made from %s, which has the tag %s", b.column, b.from, b.Name))
 	}
 	switch mode {
 	case CarryTags:
 		for _, b := range list {
-			for _, t := range b.tags {
-				c.notes = append(c.notes, fmt.Sprintf("column '%s' carries the tag %s from now on: it is made from %s", b.column, t.Name, t.from))
-			}
+			c.notes = append(c.notes, fmt.Sprintf("column '%s' gets the tag %s with the rows: it is made from %s", b.column, b.Name, b.from))
 		}
 		return c, nil
 	case WarnOfTags:
@@ -159,27 +170,72 @@ func (c *carriage) tags() []catalog.TaggedPath {
 // sourceTag is a tag of a column that values come from.
 type sourceTag struct {
 	plan.Tag
+	// path is where in the values it belongs, below the column: the names of fields;
+	// none is the whole.
+	path []string
 	from string // the column, for messages
 }
 
-func plain(list []sourceTag) []plan.Tag {
-	out := make([]plan.Tag, len(list))
-	for i, t := range list {
-		out[i] = plan.Tag{Name: t.Name, Attributes: t.Attributes, Inherited: true, Carried: true}
-	}
-	return out
+// carried is the tag as a column carries it.
+func (t sourceTag) carried() plan.Tag {
+	return plan.Tag{Name: t.Name, Attributes: t.Attributes, Inherited: true, Carried: true}
 }
 
-// missingTags leaves out the tags that are in has.
-func missingTags(list []sourceTag, has ...[]plan.Tag) []sourceTag {
-	return slices.DeleteFunc(list, func(t sourceTag) bool {
-		for _, h := range has {
-			if slices.ContainsFunc(h, func(x plan.Tag) bool { return x.Name == t.Name }) {
-				return true
-			}
+func named(tags []plan.Tag, name string) bool {
+	return slices.ContainsFunc(tags, func(t plan.Tag) bool { return t.Name == name })
+}
+
+// atPlaces puts tags where they belong in a column: on the whole of it where it has
+// not the place that they had, and nowhere else when they are on the whole.
+func atPlaces(list []sourceTag, f plan.Field) []sourceTag {
+	var out []sourceTag
+	for _, t := range list {
+		if !hasPlace(f, t.path) {
+			t.path = nil
 		}
-		return false
+		out = append(out, t)
+	}
+	slices.SortStableFunc(out, func(a, b sourceTag) int { return len(a.path) - len(b.path) })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(out, func(t sourceTag) bool {
+		key := t.Name + "\x1f" + strings.Join(t.path, "\x1f")
+		gone := seen[key] || seen[t.Name+"\x1f"]
+		seen[key] = true
+		return gone
 	})
+}
+
+func hasPlace(f plan.Field, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	for _, c := range inside(f) {
+		if c.Name == path[0] {
+			return hasPlace(c, path[1:])
+		}
+	}
+	return false
+}
+
+// inside are the fields of a field, those of its type when it lists none.
+func inside(f plan.Field) []plan.Field {
+	if len(f.Children) > 0 {
+		return f.Children
+	}
+	part := func(name string, t arrow.DataType) plan.Field { return plan.Field{Name: name, Type: t} }
+	switch t := f.Type.(type) {
+	case *arrow.StructType:
+		var out []plan.Field
+		for _, x := range t.Fields() {
+			out = append(out, part(x.Name, x.Type))
+		}
+		return out
+	case *arrow.ListType:
+		return []plan.Field{part("element", t.Elem())}
+	case *arrow.MapType:
+		return []plan.Field{part("key", t.KeyType()), part("value", t.ItemType())}
+	}
+	return nil
 }
 
 // derived finds the tags of what columns are derived from; nil when no table of the
@@ -212,31 +268,32 @@ func (st *statement) derived(ctx context.Context, bound, governed plan.Node) (fu
 	asked, all := rewrite.Lineage(bound), rewrite.Lineage(bound, governed)
 	return func(columns ...plan.ColumnID) []sourceTag {
 		var out []sourceTag
-		add := func(sources []rewrite.FieldSource, named bool) {
-			for _, s := range sources {
-				t := tags[tableKey(s.Table)]
-				if t == nil {
-					continue // a table that a policy reads
-				}
-				from := "what a mask reads" // its columns may be hidden from who asks
-				if f, ok := s.Table.Field(s.Field); ok && named {
-					from = fmt.Sprintf("column '%s' of table '%s'", f.Name, s.Table.Name)
-				}
-				for _, tag := range t.source(s.Field) {
-					if !slices.ContainsFunc(out, func(x sourceTag) bool { return x.Name == tag.Name }) {
-						out = append(out, sourceTag{tag, from})
-					}
+		named := map[fieldOf]bool{}
+		for _, id := range columns {
+			for _, s := range asked(id) {
+				named[fieldOf{s.Table, s.Field}] = true
+				if t := tags[tableKey(s.Table)]; t != nil {
+					out = append(out, t.source(s, true)...)
 				}
 			}
 		}
+		// What only masks read: its columns may be hidden from who asks, and it does
+		// not stand where it stood.
 		for _, id := range columns {
-			add(asked(id), true)
-		}
-		for _, id := range columns {
-			add(all(id), false)
+			for _, s := range all(id) {
+				s.Same = false
+				if t := tags[tableKey(s.Table)]; t != nil && !named[fieldOf{s.Table, s.Field}] {
+					out = append(out, t.source(s, false)...)
+				}
+			}
 		}
 		return out
 	}, nil
+}
+
+type fieldOf struct {
+	table *plan.Table
+	field int
 }
 
 // tableTags are the tags of a table: those that it holds and those of the policy
@@ -287,37 +344,48 @@ func (st *statement) tagsOfTable(ctx context.Context, t *plan.Table) (*tableTags
 	return out, nil
 }
 
-func (t *tableTags) field(id int) []plan.Tag { return t.byField[id] }
-
 // source lists the tags that the values of a top-level field bring: its own, those of
 // everything inside it, and those of the table, which act on each of its columns.
-func (t *tableTags) source(id int) []plan.Tag {
+func (t *tableTags) source(s rewrite.FieldSource, named bool) []sourceTag {
 	if len(t.byField) == 0 {
 		return nil
 	}
-	f, ok := t.table.Field(id)
+	f, ok := t.table.Field(s.Field)
+	from := "what a mask reads"
+	if ok && named {
+		from = fmt.Sprintf("column '%s' of table '%s'", f.Name, t.table.Name)
+	}
+	var out []sourceTag
+	add := func(id int, path []string) {
+		for _, tag := range t.byField[id] {
+			out = append(out, sourceTag{tag, path, from})
+		}
+	}
 	if t.table.Metadata != "" {
 		// Bounds, partitions and paths tell values of the data, of any column.
 		if ok && f.Type.ID() != plan.String.ID() && !plan.IsNested(f.Type) {
 			return nil
 		}
-		var out []plan.Tag
 		for _, id := range slices.Sorted(maps.Keys(t.byField)) {
-			out = append(out, t.byField[id]...)
+			add(id, nil)
 		}
 		return out
 	}
-	out := slices.Clone(t.byField[0])
-	var walk func(f plan.Field)
-	walk = func(f plan.Field) {
-		out = append(out, t.byField[f.ID]...)
+	add(0, nil)
+	var walk func(f plan.Field, path []string)
+	walk = func(f plan.Field, path []string) {
+		add(f.ID, path)
 		for _, c := range f.Children {
-			walk(c)
+			var below []string
+			if s.Same {
+				below = append(slices.Clone(path), c.Name)
+			}
+			walk(c, below)
 		}
 	}
-	walk(f)
 	if !ok {
-		out = append(out, t.byField[id]...)
+		f.ID = s.Field
 	}
+	walk(f, nil)
 	return out
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"sqe/catalog"
 	"sqe/engine/write"
@@ -58,8 +59,9 @@ func (c *carriage) creating(ctx context.Context, create func() (bool, error)) (c
 		}
 		brings := map[string][]string{}
 		for _, p := range c.paths {
+			column := strings.Join(p.Path, ".")
 			for _, t := range p.Tags {
-				brings[p.Path[0]] = append(brings[p.Path[0]], t.Name)
+				brings[column] = append(brings[column], t.Name)
 			}
 		}
 		return union(wide, brings)

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -122,6 +123,54 @@ func TestCarryTags(t *testing.T) {
 	must(t, f.eve, "SHOW TAGS ON bank.sink", "a|LAST|table\nb|LAST|table (carried)\nb|SECRET|table (carried)")
 }
 
+// TestTagsTravel: the statements themselves, with rows.
+func TestTagsTravel(t *testing.T) {
+	f := openCarry(t, engine.CarryTags, false)
+	must(t, f.ann, "CREATE TABLE bank.made AS SELECT cust_id, national_id AS nid, upper(full_name) AS who, phone FROM bank.customers WHERE cust_id = 1", "")
+	must(t, f.ann, "SHOW WARNINGS", "Warning|1105|column 'phone' gets the tag LAST with the rows: it is made from column 'phone' of table 'lake.bank.customers'\n"+
+		"Warning|1105|column 'nid' gets the tag SECRET with the rows: it is made from column 'national_id' of table 'lake.bank.customers'")
+	who, err := query(f.ann, "SELECT who, nid FROM bank.made")
+	if err != nil || !strings.HasSuffix(who, "|184729103") {
+		t.Errorf("%s %v", who, err)
+	}
+	must(t, f.eve, "SELECT who, nid FROM bank.made", strings.TrimSuffix(who, "184729103")+"NULL")
+	must(t, f.ann, "CREATE TABLE bank.plain (cust_id BIGINT, x STRING)", "")
+	must(t, f.ann, "INSERT INTO bank.plain VALUES (1, 'free')", "")
+	must(t, f.eve, "SELECT x FROM bank.plain", "free")
+	must(t, f.ann, "UPDATE bank.plain SET x = (SELECT max(nid) FROM bank.made)", "")
+	must(t, f.ann, "SELECT x FROM bank.plain", "184729103")
+	must(t, f.eve, "SELECT x FROM bank.plain", "NULL")
+	must(t, f.ann, "CREATE TABLE bank.other (x STRING)", "")
+	must(t, f.ann, "INSERT OVERWRITE bank.other SELECT concat('id ', x) FROM bank.plain", "")
+	must(t, f.ann, "SELECT x FROM bank.other", "id 184729103")
+	must(t, f.eve, "SELECT x FROM bank.other", "NULL")
+	// A mask is stored as the value that it is, and is tagged as the column is.
+	must(t, f.eve, "CREATE TABLE bank.masked AS SELECT phone FROM bank.customers WHERE cust_id = 1", "")
+	must(t, f.eve, "SHOW TAGS ON bank.masked", "phone|LAST|table (carried)")
+	// Nothing changed is nothing put.
+	must(t, f.ann, "CREATE TABLE bank.none (x STRING)", "")
+	must(t, f.ann, "INSERT INTO bank.none SELECT national_id FROM bank.customers WHERE cust_id < 0", "")
+	must(t, f.ann, "SHOW TAGS ON bank.none", "")
+}
+
+// TestNestedTagsTravel: what is inside a column keeps its place while the column is
+// passed on, and the whole column carries the tag when anything else is made of it.
+func TestNestedTagsTravel(t *testing.T) {
+	f := openCarry(t, engine.CarryTags, false)
+	must(t, f.root, "ALTER TABLE bank.profiles SET TAGS (contact.email = (SECRET))", "")
+	must(t, f.ann, "CREATE TABLE bank.made AS SELECT cust_id, contact, json_extract(contact, '$.phone') AS phone, tags FROM bank.profiles", "")
+	const want = "contact.email|SECRET|table (carried)\nphone|SECRET|table (carried)"
+	must(t, f.ann, "SHOW TAGS ON bank.made", want)
+	must(t, f.ann, "INSERT INTO bank.made (cust_id, contact) SELECT cust_id, contact FROM bank.profiles", "")
+	must(t, f.ann, "SHOW WARNINGS", "")
+	must(t, f.ann, "SHOW TAGS ON bank.made", want)
+	if got, err := query(f.eve, "SELECT json_extract(contact, '$.email'), json_extract(contact, '$.phone') IS NULL FROM bank.made WHERE cust_id = 1"); err != nil || !strings.Contains(got, "false") || strings.Contains(got, "@") {
+		t.Errorf("%s %v", got, err)
+	}
+	must(t, f.ann, "CREATE TABLE bank.text AS SELECT CAST(contact AS CHAR) AS c FROM bank.profiles", "")
+	must(t, f.ann, "SHOW TAGS ON bank.text", "c|SECRET|table (carried)")
+}
+
 // TestCarryInUpdate: a column that is assigned from other columns, and one that an
 // update leaves alone.
 func TestCarryInUpdate(t *testing.T) {
@@ -172,7 +221,7 @@ func TestCarryTwice(t *testing.T) {
 	f := openCarry(t, engine.CarryTags, false)
 	const text = "INSERT INTO bank.sink (a) SELECT national_id FROM bank.customers"
 	notes, err := f.insert(f.eve, text)
-	if err != nil || len(notes) != 1 || notes[0] != "column 'a' carries the tag SECRET from now on: it is made from column 'national_id' of table 'lake.bank.customers'" {
+	if err != nil || len(notes) != 1 || notes[0] != "column 'a' gets the tag SECRET with the rows: it is made from column 'national_id' of table 'lake.bank.customers'" {
 		t.Errorf("%v %v", notes, err)
 	}
 	before, _ := f.catalog.Table(context.Background(), lakeTable("sink"), plan.AsOf{}, "")
@@ -265,12 +314,39 @@ func TestRefuseTags(t *testing.T) {
 	if _, err := engine.CarryInto(context.Background(), f.eve, text, f.catalog, change); err != nil || !staged {
 		t.Errorf("%v, staged %v", err, staged)
 	}
+	files := f.files()
+	refused(t, f.eve, "INSERT INTO bank.sink (b) SELECT concat(national_id, 'x') FROM bank.customers", fault.Denied)
+	refused(t, f.eve, "UPDATE bank.sink SET b = a", fault.Denied)
+	refused(t, f.eve, "CREATE TABLE bank.made AS SELECT national_id FROM bank.customers", fault.Denied)
+	if now := f.files(); now != files {
+		t.Errorf("%d files, there were %d", now, files)
+	}
+	must(t, f.ann, "CREATE TABLE bank.made AS SELECT full_name FROM bank.customers", "")
 	if _, err := f.create(f.eve, "new", "SELECT national_id FROM bank.customers"); !fault.Is(err, fault.Denied) {
 		t.Errorf("a new table: %v", err)
 	}
 	if _, err := f.create(f.eve, "new", "SELECT full_name FROM bank.customers"); err != nil {
 		t.Errorf("a new table without tags: %v", err)
 	}
+}
+
+// files counts the files of the lake.
+func (f *carryFixture) files() int {
+	f.t.Helper()
+	place, _, ok := strings.Cut(strings.TrimPrefix(f.table().Version, "file://"), "/warehouse/")
+	if !ok {
+		f.t.Fatal(f.table().Version)
+	}
+	n := 0
+	if err := filepath.WalkDir(filepath.Join(place, "warehouse"), func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			n++
+		}
+		return err
+	}); err != nil || n == 0 {
+		f.t.Fatal(n, err)
+	}
+	return n
 }
 
 func (f *carryFixture) create(s *engine.Session, name, text string) ([]string, error) {

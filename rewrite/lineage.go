@@ -12,6 +12,9 @@ import (
 type FieldSource struct {
 	Table *plan.Table
 	Field int
+	// Same: the values are those of the field, or JSON of them, and come from it in no
+	// other way, so that what is inside one stands at its place.
+	Same bool
 }
 
 // Lineage tells for every column of plans of one statement from which fields its
@@ -28,26 +31,41 @@ type FieldSource struct {
 // from its field even where the mask does not read it. A column of which nothing is
 // known is derived from everything.
 func Lineage(roots ...plan.Node) func(plan.ColumnID) []FieldSource {
-	f := &flow{whole: true, from: map[plan.ColumnID][]plan.ColumnID{}, fields: map[plan.ColumnID][]FieldSource{}}
+	f := newFlow()
+	f.whole = true
 	for _, r := range roots {
 		f.plan(r)
 	}
 	return func(id plan.ColumnID) []FieldSource {
-		var out []FieldSource
-		f.reach(id, func(id plan.ColumnID) bool {
+		// The fields of which the values are the same, and those of which not.
+		same, other := map[FieldSource]bool{}, map[FieldSource]bool{}
+		f.reach(id, func(id plan.ColumnID, exact bool) bool {
 			fields := f.fields[id]
 			if !f.known.has(id) {
-				fields = f.everything()
+				fields, exact = f.everything(), false
 			}
 			for _, s := range fields {
-				if !slices.Contains(out, s) {
-					out = append(out, s)
+				if exact {
+					same[s] = true
+				} else {
+					other[s] = true
 				}
 			}
 			return true
 		})
-		slices.SortStableFunc(out, func(a, b FieldSource) int {
-			return cmp.Or(cmp.Compare(a.Table.Name.Key(), b.Table.Name.Key()), cmp.Compare(a.Table.SnapshotID, b.Table.SnapshotID), cmp.Compare(a.Field, b.Field))
+		out := make([]FieldSource, 0, len(same)+len(other))
+		for s := range other {
+			out = append(out, s)
+		}
+		for s := range same {
+			if !other[s] {
+				s.Same = true
+				out = append(out, s)
+			}
+		}
+		slices.SortFunc(out, func(a, b FieldSource) int {
+			return cmp.Or(cmp.Compare(a.Table.Name.Key(), b.Table.Name.Key()), cmp.Compare(a.Table.Metadata, b.Table.Metadata),
+				cmp.Compare(a.Table.SnapshotID, b.Table.SnapshotID), cmp.Compare(a.Field, b.Field))
 		})
 		return out
 	}
@@ -58,27 +76,40 @@ type flow struct {
 	// whole: also what only decides about a value counts, and fields are noted.
 	whole bool
 	from  map[plan.ColumnID][]plan.ColumnID
+	// same are those of from that yield the same values.
+	same map[[2]plan.ColumnID]bool
 	// fields are those of scans, by column.
 	fields map[plan.ColumnID][]FieldSource
 	known  columnSet
 	scans  []*plan.Scan
 }
 
-// reach visits a column and those that it comes from, each once, until visit says no.
-func (f *flow) reach(id plan.ColumnID, visit func(plan.ColumnID) bool) {
-	seen := map[plan.ColumnID]bool{}
-	stack := []plan.ColumnID{id}
+func newFlow() *flow {
+	return &flow{from: map[plan.ColumnID][]plan.ColumnID{}, same: map[[2]plan.ColumnID]bool{}, fields: map[plan.ColumnID][]FieldSource{}}
+}
+
+// reach visits a column and those that it comes from, until visit says no. exact: by
+// a way on which values stay the same; a column may be visited in both ways.
+func (f *flow) reach(id plan.ColumnID, visit func(id plan.ColumnID, exact bool) bool) {
+	type at struct {
+		id    plan.ColumnID
+		exact bool
+	}
+	seen := map[at]bool{}
+	stack := []at{{id, true}}
 	for len(stack) > 0 {
-		id := stack[len(stack)-1]
+		x := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if seen[id] {
+		if seen[x] {
 			continue
 		}
-		seen[id] = true
-		if !visit(id) {
+		seen[x] = true
+		if !visit(x.id, x.exact) {
 			return
 		}
-		stack = append(stack, f.from[id]...)
+		for _, from := range f.from[x.id] {
+			stack = append(stack, at{from, x.exact && f.same[[2]plan.ColumnID{x.id, from}]})
+		}
 	}
 }
 
@@ -87,7 +118,7 @@ func (f *flow) everything() []FieldSource {
 	var out []FieldSource
 	for _, s := range f.scans {
 		for _, x := range s.Table.Fields {
-			out = append(out, FieldSource{s.Table, x.ID})
+			out = append(out, FieldSource{Table: s.Table, Field: x.ID})
 		}
 	}
 	return out
@@ -96,6 +127,26 @@ func (f *flow) everything() []FieldSource {
 func (f *flow) add(id plan.ColumnID, from ...plan.ColumnID) {
 	f.known.add(id)
 	f.from[id] = append(f.from[id], from...)
+}
+
+// equal is add of a column with the same values. No pair of columns is connected in
+// another way as well: an item has one expression.
+func (f *flow) equal(id, from plan.ColumnID) {
+	f.add(id, from)
+	f.same[[2]plan.ColumnID{id, from}] = true
+}
+
+// item is a computed column.
+func (f *flow) item(it plan.Item) {
+	e := it.Expr
+	if c, ok := e.(*plan.Call); ok && c.Func.Name == "to_json" && len(c.Operands) == 1 {
+		e = c.Operands[0]
+	}
+	if r, ok := e.(*plan.Ref); ok {
+		f.equal(it.ID, r.ID)
+		return
+	}
+	f.exprs(it.ID, it.Expr)
 }
 
 func (f *flow) exprs(id plan.ColumnID, list ...plan.Expr) {
@@ -121,7 +172,7 @@ func (f *flow) order(id plan.ColumnID, keys []plan.SortKey) {
 func (f *flow) byPosition(cols []plan.Column, in plan.Node) {
 	for i, c := range in.Columns() {
 		if i < len(cols) {
-			f.add(cols[i].ID, c.ID)
+			f.equal(cols[i].ID, c.ID)
 		}
 	}
 }
@@ -136,11 +187,11 @@ func (f *flow) plan(root plan.Node) {
 			f.guard(n)
 		case *plan.Project:
 			for _, it := range n.Items {
-				f.exprs(it.ID, it.Expr)
+				f.item(it)
 			}
 		case *plan.Aggregate:
 			for _, it := range n.Keys {
-				f.exprs(it.ID, it.Expr)
+				f.item(it)
 			}
 			for _, it := range n.Aggs {
 				f.call(it.ID, it.Call)
@@ -182,7 +233,7 @@ func (f *flow) plan(root plan.Node) {
 		if t, ok := n.(*plan.WorkTable); ok {
 			for i, c := range recursive[t.ID] {
 				if i < len(t.Cols) {
-					f.add(t.Cols[i].ID, c.ID)
+					f.equal(t.Cols[i].ID, c.ID)
 				}
 			}
 		}
@@ -198,7 +249,7 @@ func (f *flow) scan(s *plan.Scan) {
 	for _, c := range s.Cols {
 		f.known.add(c.ID)
 		if !plan.IsVirtual(c.FieldID) { // where a row lies is no value of it
-			f.fields[c.ID] = append(f.fields[c.ID], FieldSource{s.Table, c.FieldID})
+			f.fields[c.ID] = append(f.fields[c.ID], FieldSource{Table: s.Table, Field: c.FieldID})
 		}
 	}
 }
@@ -217,12 +268,12 @@ func (f *flow) guard(g *plan.Guard) {
 		n := len(f.fields[c.ID])
 		for _, x := range g.Table.Fields {
 			if x.Name == c.Name {
-				f.fields[c.ID] = append(f.fields[c.ID], FieldSource{g.Table, x.ID})
+				f.fields[c.ID] = append(f.fields[c.ID], FieldSource{Table: g.Table, Field: x.ID})
 			}
 		}
 		if len(f.fields[c.ID]) == n {
 			for _, x := range g.Table.Fields {
-				f.fields[c.ID] = append(f.fields[c.ID], FieldSource{g.Table, x.ID})
+				f.fields[c.ID] = append(f.fields[c.ID], FieldSource{Table: g.Table, Field: x.ID})
 			}
 		}
 	}

@@ -59,6 +59,9 @@ func lineageText(d *datadriven.TestData) (out string, err error) {
 		for _, s := range find(c.ID) {
 			f, _ := s.Table.Field(s.Field)
 			out += " " + s.Table.Name.Name + "." + f.Name
+			if s.Same && plan.IsNested(f.Type) {
+				out += " (the same)"
+			}
 		}
 		out += "\n"
 	}

@@ -91,7 +91,7 @@ func boundTarget(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) (*Bound
 // ownMasks refuses values of a column that come from the same column of the same
 // table where a mask is on it. Conditions under which a value is taken do not count.
 func ownMasks(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) error {
-	from := &flow{from: map[plan.ColumnID][]plan.ColumnID{}}
+	from := newFlow()
 	from.plan(w.Rows)
 	masked := map[plan.ColumnID]int{} // field id
 	var err error
@@ -117,7 +117,7 @@ func ownMasks(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) error {
 	for _, b := range w.Branches {
 		for field, value := range b.Values {
 			own := false
-			from.reach(value, func(id plan.ColumnID) bool {
+			from.reach(value, func(id plan.ColumnID, _ bool) bool {
 				own = masked[id] == field
 				return !own
 			})
