@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -272,7 +273,7 @@ func TestPyIceberg(t *testing.T) {
 }
 
 // deleted makes tables of every version and mode, of which rows are deleted before and
-// after the partitioning changes.
+// after the partitioning changes, as they are then and after maintenance.
 func (l *lake) deleted() {
 	l.Helper()
 	for _, version := range []string{"1", "2", "3"} {
@@ -280,22 +281,55 @@ func (l *lake) deleted() {
 			if version == "1" && mode == "merge-on-read" {
 				continue
 			}
-			name := "deletes_v" + version + "_" + mode[:1]
-			s := iceberg.NewSchema(0, col(1, "id", iceberg.PrimitiveTypes.Int64), col(2, "v", iceberg.PrimitiveTypes.String))
-			l.create(name, version, s, []iceberg.PartitionField{{SourceIDs: []int{2}, FieldID: 1000, Name: "v", Transform: iceberg.IdentityTransform{}}}, iceberg.Properties{"write.delete.mode": mode})
-			l.append(name, `[{"id":1,"v":"a"},{"id":2,"v":"a"},{"id":3,"v":"b"},{"id":4,"v":"b"},{"id":5,"v":"a"}]`)
-			l.end(name, 1, 4)
-			// The partitioning changes: later deletes are about files of both specs.
-			ice, err := l.catalog.Iceberg().LoadTable(ctx, table.Identifier{"ns", name})
-			l.must(err)
-			tx := ice.NewTransaction()
-			l.must(tx.UpdateSpec(true).RemoveField("v").AddField("id", iceberg.BucketTransform{NumBuckets: 2}, "b").Commit())
-			_, err = tx.Commit(ctx)
-			l.must(err)
-			l.append(name, `[{"id":6,"v":"a"},{"id":7,"v":"c"},{"id":8,"v":"c"}]`)
-			l.end(name, 2, 7)
-			l.tables[name] = [][]string{{"3", "b"}, {"5", "a"}, {"6", "a"}, {"8", "c"}}
+			for kind, maintain := range map[string]func(string){"deletes": func(string) {}, "manifests": l.mergeManifests, "rewritten": l.rewrite} {
+				name := kind + "_v" + version + "_" + mode[:1]
+				l.deletedFrom(name, version, mode)
+				maintain(name)
+			}
 		}
+	}
+}
+
+func (l *lake) deletedFrom(name, version, mode string) {
+	l.Helper()
+	s := iceberg.NewSchema(0, col(1, "id", iceberg.PrimitiveTypes.Int64), col(2, "v", iceberg.PrimitiveTypes.String))
+	l.create(name, version, s, []iceberg.PartitionField{{SourceIDs: []int{2}, FieldID: 1000, Name: "v", Transform: iceberg.IdentityTransform{}}}, iceberg.Properties{"write.delete.mode": mode})
+	l.append(name, `[{"id":1,"v":"a"},{"id":2,"v":"a"},{"id":3,"v":"b"},{"id":4,"v":"b"},{"id":5,"v":"a"}]`)
+	l.end(name, 1, 4)
+	// The partitioning changes: later deletes are about files of both specs.
+	ice, err := l.catalog.Iceberg().LoadTable(ctx, table.Identifier{"ns", name})
+	l.must(err)
+	tx := ice.NewTransaction()
+	l.must(tx.UpdateSpec(true).RemoveField("v").AddField("id", iceberg.BucketTransform{NumBuckets: 2}, "b").Commit())
+	_, err = tx.Commit(ctx)
+	l.must(err)
+	l.append(name, `[{"id":6,"v":"a"}]`)
+	l.append(name, `[{"id":7,"v":"c"},{"id":8,"v":"c"}]`)
+	l.end(name, 2, 7)
+	l.tables[name] = [][]string{{"3", "b"}, {"5", "a"}, {"6", "a"}, {"8", "c"}}
+}
+
+func (l *lake) mergeManifests(name string) {
+	l.Helper()
+	before, added, err := write.RewriteManifests(ctx, l.load(name), l.options)
+	l.must(err)
+	if before < 2 || added < 1 || added >= before {
+		l.Errorf("%s: %d manifests became %d", name, before, added)
+	}
+}
+
+// rewrite writes every file anew, and leaves nothing of what was before.
+func (l *lake) rewrite(name string) {
+	l.Helper()
+	ids := l.rowIDs(name)
+	res, err := write.RewriteDataFiles(ctx, l.load(name), write.RewriteOptions{All: true}, l.options)
+	l.must(err)
+	expired, err := write.ExpireSnapshots(ctx, l.load(name), write.ExpireOptions{OlderThan: time.Millisecond}, l.options)
+	l.must(err)
+	orphans, err := write.RemoveOrphans(ctx, l.load(name), write.OrphanOptions{DryRun: true}, l.options)
+	l.must(err)
+	if res.RemovedFiles < 2 || expired.Snapshots < 4 || expired.Expired.Data < 2 || len(orphans.Orphans) > 0 || fmt.Sprint(l.rowIDs(name)) != fmt.Sprint(ids) {
+		l.Errorf("%s: %+v, then %+v, and %d orphans; row ids %v, before %v", name, res, expired, len(orphans.Orphans), l.rowIDs(name), ids)
 	}
 }
 
