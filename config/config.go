@@ -58,6 +58,7 @@ type Ops struct {
 type Engine struct {
 	MemoryLimit   Size `key:"memory-limit" default:"1GiB" min:"64MiB" doc:"Memory for the rows of running statements together; beyond it they spill to temp-directory."`
 	Threads       int  `key:"threads" default:"0" min:"0" max:"1024" doc:"Threads that run statements; 0: one for each processor."`
+	WriteMemory   Size `key:"write-memory" default:"256MiB" min:"16MiB" doc:"Memory for rows that statements write and that are not in files yet, together. A statement gets half of what is left, and 16MiB at least."`
 	TempDirectory Path `key:"temp-directory" default:"tmp" doc:"Folder for what does not fit into memory. It holds rows while statements run."`
 	TempLimit     Size `key:"temp-limit" default:"0B" doc:"Most that may lie in temp-directory; 0B: what the disk holds."`
 	MaxConcurrent int  `key:"max-concurrent" default:"16" min:"1" max:"10000" doc:"Statements that run at the same time; more wait."`

@@ -112,6 +112,7 @@ func (in *instance) build(logTo io.Writer) error {
 	eng = engine.New(engine.Options{
 		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
+		WriteMemory: int64(cfg.Engine.WriteMemory),
 		RowLimit: bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
 		Version:  cfg.Server.Version, Observer: metrics, Log: log,
 		Administrators: administrators,

@@ -40,6 +40,12 @@ func (c Command) property() string {
 	return [...]string{"write.delete.mode", "write.update.mode", "write.merge.mode"}[c]
 }
 
+// isolation is where a table says how the command is isolated from others: serializable,
+// which is the default, or snapshot.
+func (c Command) isolation() string {
+	return [...]string{"write.delete.isolation-level", "write.update.isolation-level", "write.merge.isolation-level"}[c]
+}
+
 // Layout says where in a batch of changes is what.
 type Layout struct {
 	Command Command
@@ -61,9 +67,9 @@ type Layout struct {
 // is also the default. Rows keep their identity (row lineage) from version 3 on.
 //
 // A position that ends twice is fault.BadStatement. Others may commit meanwhile; a
-// file whose rows end must still be there and have the deletes that it had, else
-// fault.Conflict. That is snapshot isolation: rows that others add meanwhile are not
-// asked whether the statement would have changed them too.
+// file whose rows end must still be there and have the deletes that it had, and unless
+// the table asks for snapshot isolation nobody may have added rows, which the statement
+// may have to change too: else fault.Conflict.
 func Change(ctx context.Context, target *plan.Table, changes Rows, l Layout, o Options) (Result, error) {
 	j, err := begin(ctx, target, changes, o)
 	if err != nil {
@@ -77,6 +83,7 @@ func Change(ctx context.Context, target *plan.Table, changes Rows, l Layout, o O
 type change struct {
 	*job
 	layout Layout
+	known  map[string]table.FileScanTask // the data files that the rows are from
 	files  map[string]*ended
 	ids    *lineage // nil without row lineage
 	new    []*dataFile
@@ -96,9 +103,9 @@ func (c *change) run() error {
 	if err != nil {
 		return err
 	}
-	known := make(map[string]table.FileScanTask, len(tasks))
+	c.known = make(map[string]table.FileScanTask, len(tasks))
 	for _, t := range tasks {
-		known[t.File.FilePath()] = t
+		c.known[t.File.FilePath()] = t
 	}
 	c.files = map[string]*ended{}
 	schema := c.target.schema
@@ -109,7 +116,7 @@ func (c *change) run() error {
 			return err
 		}
 	}
-	if err := c.collect(known, schema); err != nil {
+	if err := c.collect(schema); err != nil {
 		return err
 	}
 	if len(c.files) == 0 {
@@ -117,6 +124,9 @@ func (c *change) run() error {
 			return nil
 		}
 		return c.commit(func(ctx context.Context, tx *table.Transaction, t *plan.Table) error {
+			if err := c.unchanged(ctx, t, nil); err != nil {
+				return err
+			}
 			return c.stageAppend(ctx, tx, t, c.new)
 		})
 	}
@@ -156,7 +166,7 @@ func (c *change) ordered() []*ended {
 }
 
 // collect reads the changes: positions into memory, new rows into files.
-func (c *change) collect(known map[string]table.FileScanTask, schema *iceberg.Schema) error {
+func (c *change) collect(schema *iceberg.Schema) error {
 	var w *writer
 	defer func() {
 		if w != nil {
@@ -164,7 +174,7 @@ func (c *change) collect(known map[string]table.FileScanTask, schema *iceberg.Sc
 		}
 	}()
 	err := c.each(func(b arrow.RecordBatch) error {
-		rows, err := c.end(b, known)
+		rows, err := c.end(b, c.known)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -323,6 +333,29 @@ func (j *job) unchanged(ctx context.Context, t *plan.Table, files []table.FileSc
 		}
 	}
 	return nil
+}
+
+// unchanged is that of the job, and holds that others added no rows that the statement
+// would have changed too, unless the table asks for less.
+func (c *change) unchanged(ctx context.Context, t *plan.Table, files []table.FileScanTask) error {
+	if err := c.job.unchanged(ctx, t, files); err != nil || t.SnapshotID == c.target.table.SnapshotID || !c.serializable(t) {
+		return err
+	}
+	tasks, err := c.o.Planner.Tasks(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, tk := range tasks {
+		if _, ok := c.known[tk.File.FilePath()]; !ok {
+			return fault.New(fault.Conflict, "Rows were added to table '%s' meanwhile, which the statement may have to change too; nothing was changed, try again. The table property %s = snapshot lets it go on", t.Name, c.layout.Command.isolation())
+		}
+	}
+	return nil
+}
+
+// serializable reports the isolation that the table asks for, as it is now.
+func (c *change) serializable(t *plan.Table) bool {
+	return t.Properties[c.layout.Command.isolation()] != "snapshot"
 }
 
 // deletesOf names the deletes of a file.

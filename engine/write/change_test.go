@@ -299,55 +299,73 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestConflict: a change of a file that others changed meanwhile is refused; others
-// may add rows and change other files.
+// TestConflict: a change of a file that others changed meanwhile is refused. With
+// snapshot isolation others may add rows and change other files; else only mark rows of
+// other files as deleted.
 func TestConflict(t *testing.T) {
 	for _, version := range []string{"2", "3"} {
 		for _, mode := range []string{"copy-on-write", "merge-on-read"} {
-			for _, other := range []string{"append", "same file", "other file", "removed", "schema"} {
-				t.Run(fmt.Sprintf("v%s %s %s", version, mode, other), func(t *testing.T) {
-					l := newLake(t)
-					l.create("t", creation{schema: simple(), version: version, props: modesOf(mode)})
-					l.append("t", objects(0, 10))
-					l.append("t", objects(10, 20))
-					tb := l.load("t")
-					mine := changes(l.places(tb), []edit{{op: Delete, id: 3}, {op: Update, id: 4, to: 4, name: "mine", n: 4}})
-					want := append(rowsText(0, 3), rowsText(5, 20)...)
-					want = append(want, "4|mine|4")
-					switch other {
-					case "append":
-						l.append("t", objects(20, 22))
-						want = append(want, rowsText(20, 22)...)
-					case "same file":
-						l.change("t", DeleteCommand, edit{op: Delete, id: 0})
-						want = rowsText(1, 20)
-					case "other file":
-						l.change("t", DeleteCommand, edit{op: Delete, id: 10})
-						want = slices.DeleteFunc(want, func(s string) bool { return s == "10|n10|3" })
-					case "removed":
-						var all []edit
-						for i := range 10 {
-							all = append(all, edit{op: Delete, id: int64(i)})
-						}
-						l.change("t", DeleteCommand, all...)
-						want = rowsText(10, 20)
-					case "schema":
-						l.evolve("t", func(u *table.UpdateSchema) *table.UpdateSchema { return u.RenameColumn([]string{"name"}, "x") })
-						want = rowsText(0, 20)
-					}
-					before := l.files("t")
-					_, err := Change(ctx, tb, mine, changeLayout(MergeCommand), l.options())
-					if refused := other == "same file" || other == "removed" || other == "schema"; refused {
-						if !fault.Is(err, fault.Conflict) {
-							t.Fatalf("%v (%v)", err, errors.Unwrap(err))
-						}
-						l.want(l.files("t"), before...)
-					} else {
-						l.must(err)
-					}
-					l.want(l.read("t"), want...)
-				})
+			for _, isolation := range []string{"", "snapshot"} {
+				for _, other := range []string{"append", "same file", "other file", "removed", "schema"} {
+					t.Run(fmt.Sprintf("v%s %s %s %s", version, mode, isolation, other), func(t *testing.T) {
+						testConflict(t, version, mode, isolation, other)
+					})
+				}
 			}
 		}
 	}
+}
+
+func testConflict(t *testing.T, version, mode, isolation, other string) {
+	l := newLake(t)
+	props := modesOf(mode)
+	if isolation != "" {
+		props["write.merge.isolation-level"] = isolation
+	}
+	l.create("t", creation{schema: simple(), version: version, props: props})
+	l.append("t", objects(0, 10))
+	l.append("t", objects(10, 20))
+	tb := l.load("t")
+	mine := changes(l.places(tb), []edit{{op: Delete, id: 3}, {op: Update, id: 4, to: 4, name: "mine", n: 4}})
+	want := append(rowsText(0, 3), rowsText(5, 20)...)
+	want = append(want, "4|mine|4")
+	switch other {
+	case "append":
+		l.append("t", objects(20, 22))
+		want = append(want, rowsText(20, 22)...)
+	case "same file":
+		l.change("t", DeleteCommand, edit{op: Delete, id: 0})
+		want = rowsText(1, 20)
+	case "other file":
+		l.change("t", DeleteCommand, edit{op: Delete, id: 10})
+		want = slices.DeleteFunc(want, func(s string) bool { return s == "10|n10|3" })
+	case "removed":
+		var all []edit
+		for i := range 10 {
+			all = append(all, edit{op: Delete, id: int64(i)})
+		}
+		l.change("t", DeleteCommand, all...)
+		want = rowsText(10, 20)
+	case "schema":
+		l.evolve("t", func(u *table.UpdateSchema) *table.UpdateSchema { return u.RenameColumn([]string{"name"}, "x") })
+		want = rowsText(0, 20)
+	}
+	before := l.files("t")
+	_, err := Change(ctx, tb, mine, changeLayout(MergeCommand), l.options())
+	refused := other == "same file" || other == "removed" || other == "schema"
+	if added := other == "append" || other == "other file" && mode == "copy-on-write"; added && isolation == "" {
+		refused = true
+		if want = rowsText(0, 22); other == "other file" {
+			want = append(rowsText(0, 10), rowsText(11, 20)...)
+		}
+	}
+	if refused {
+		if !fault.Is(err, fault.Conflict) {
+			t.Fatalf("%v (%v)", err, errors.Unwrap(err))
+		}
+		l.want(l.files("t"), before...)
+	} else {
+		l.must(err)
+	}
+	l.want(l.read("t"), want...)
 }
