@@ -84,6 +84,9 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 				return nil, err
 			}
 		}
+		if res, ok, err := st.access(ctx, stmt); ok {
+			return res, err
+		}
 		switch {
 		case isDDL(stmt):
 			return st.ddl(ctx, stmt)
@@ -126,6 +129,9 @@ func kindOf(stmt parse.Statement) string {
 		return "prepare"
 	case *parse.SetRole:
 		return "set"
+	}
+	if kind := accessKind(stmt); kind != "" {
+		return kind
 	}
 	switch {
 	case isDDL(stmt):

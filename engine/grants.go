@@ -8,11 +8,56 @@ import (
 	"sqe/policy"
 )
 
+// access runs the statements about who may do what; ok is false when the statement
+// is none of them.
+func (st *statement) access(ctx context.Context, stmt parse.Statement) (res *Result, ok bool, err error) {
+	switch stmt := stmt.(type) {
+	case *parse.Grant:
+		res, err = st.grantRun(ctx, stmt)
+	case *parse.ExplainGrant:
+		res, err = st.explainGrant(ctx, stmt)
+	case *parse.GrantRoles:
+		res, err = st.grantRoles(ctx, stmt)
+	case *parse.CreateRole:
+		res, err = st.createRole(ctx, stmt)
+	case *parse.DropRole:
+		res, err = st.dropRole(ctx, stmt)
+	case *parse.ListGrants:
+		res, err = st.listGrants(ctx, stmt)
+	case *parse.ShowEffectiveGrants:
+		res, err = st.effectiveGrants(ctx, stmt)
+	case *parse.CheckAccess:
+		res, err = st.checkAccess(ctx, stmt)
+	case *parse.ShowAccess:
+		res, err = st.showAccess(ctx, stmt)
+	case *parse.ShowRoles:
+		res, err = st.showRoles(ctx, stmt)
+	case *parse.ShowRoleGrants:
+		res, err = st.showRoleGrants(ctx, stmt)
+	default:
+		return nil, false, nil
+	}
+	return res, true, err
+}
+
+// accessKind is the kind of a statement that access runs, "" of any other.
+func accessKind(stmt parse.Statement) string {
+	switch stmt.(type) {
+	case *parse.Grant, *parse.GrantRoles, *parse.CreateRole, *parse.DropRole:
+		return "grant"
+	case *parse.ExplainGrant:
+		return "explain"
+	case *parse.ListGrants, *parse.ShowEffectiveGrants, *parse.CheckAccess, *parse.ShowAccess, *parse.ShowRoles, *parse.ShowRoleGrants:
+		return "show"
+	}
+	return ""
+}
+
 // grants is SHOW GRANTS for oneself, in MySQL's form, which BI tools parse: what
 // the object gate lets the principal read, table by table.
 func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, error) {
 	if x.User != "" && x.User != st.principal.Name {
-		return nil, unsupported("SHOW GRANTS for another user")
+		return st.listGrants(ctx, &parse.ListGrants{To: &parse.Grantee{Kind: "user", Name: x.User}})
 	}
 	user := "'" + strings.ReplaceAll(st.principal.Name, "'", "''") + "'@'%'"
 	out := table("Grants for " + st.principal.Name + "@%")

@@ -18,6 +18,9 @@ type Keeper interface {
 	// cannot be.
 	Apply(ctx context.Context, by policy.Author, s *Statement) (*Outcome, error)
 
+	// GroupsOf lists the groups that the server knows a user in; none for a user that it
+	// does not have.
+	GroupsOf(ctx context.Context, user string) ([]string, error)
 	// Roles lists the roles of the server, by name.
 	Roles(ctx context.Context) ([]Role, error)
 	// CreateRole fails with fault.Exists, DropRole with fault.NotFound.

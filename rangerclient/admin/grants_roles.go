@@ -180,3 +180,17 @@ func (k *keeper) cycle(ctx context.Context, name string, add []policy.Grantee) e
 	}
 	return nil
 }
+
+// GroupsOf lists the groups that the server knows a user in; none for a user that it
+// does not have.
+func (k *keeper) GroupsOf(ctx context.Context, user string) ([]string, error) {
+	u, err := k.server.User(ctx, user)
+	switch KindOf(err) {
+	case NotFound, UnknownPrincipal, Forbidden:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, k.fault(err, k.service())
+	}
+	return u.Groups, nil
+}
