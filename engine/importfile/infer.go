@@ -3,7 +3,6 @@ package importfile
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -118,5 +117,3 @@ func (c *inference) result() arrow.DataType {
 	}
 	return plan.String
 }
-
-func validText(v []byte) bool { return utf8.Valid(v) }

@@ -44,11 +44,10 @@ func reading(src Source, mem memory.Allocator) (*file.Reader, *pqarrow.FileReade
 	if err != nil {
 		return nil, nil, err
 	}
-	props := pqarrow.ArrowReadProperties{BatchSize: batchRows}
-	fr, err := pqarrow.NewFileReader(r, props, mem)
-	if err == nil {
-		fr.Manifest, err = pqarrow.NewSchemaManifest(r.MetaData().Schema, nil, &props)
-	}
+	// It would be decoded without a bound: a damaged one asks for gigabytes, which ends
+	// the process (arrow-go 18.8.0).
+	r.MetaData().FileMetaData.KeyValueMetadata = nil
+	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: batchRows}, mem)
 	if err != nil {
 		_ = r.Close()
 		return nil, nil, err
@@ -317,6 +316,12 @@ func (p *parquetRows) next() (arrow.RecordBatch, error) {
 	}
 	rec := p.batches.RecordBatch()
 	p.rows += rec.NumRows()
+	for i, c := range rec.Columns() {
+		// A damaged file may yield lists that reach beyond their elements.
+		if array.ValidateFull(c) != nil { // its text may hold a value
+			return nil, fault.New(fault.BadStatement, "column '%s' of the file is damaged, or holds text that is not UTF-8; nothing was loaded", rec.Schema().Field(i).Name)
+		}
+	}
 	cols := make([]arrow.Array, 0, len(p.columns))
 	defer func() {
 		for _, c := range cols {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -45,7 +46,7 @@ func openText(_ context.Context, src Source, o Options) (File, error) {
 		switch {
 		case isNull || len(v) == 0:
 			return nil, fault.New(fault.BadStatement, "The file gives no name to its column %d; name the columns in brackets at the end of the statement", i+1)
-		case !validText(v):
+		case !utf8.Valid(v):
 			return nil, fault.New(fault.BadStatement, "The name of column %d of the file is not UTF-8; convert the file", i+1)
 		}
 		f.names = append(f.names, string(v))
