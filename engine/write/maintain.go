@@ -68,7 +68,7 @@ func shared(t *plan.Table) error {
 // refused. With an error after the commit, Snapshots of what is returned says that
 // there was one; a later RemoveOrphans finds the files that were not deleted.
 func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o Options) (Maintained, error) {
-	j, err := begin(ctx, target, nil, o)
+	j, err := maintain(ctx, target, o)
 	if err != nil {
 		return Maintained{}, err
 	}

@@ -198,3 +198,32 @@ func TestOrphansMeetWriters(t *testing.T) {
 	l.want(res.Orphans, lost)
 	l.want(l.read("t"), append(rowsText(0, 5), rowsText(0, 5)...)...)
 }
+
+// TestMaintainOthers: a table whose rows SQE cannot write can be maintained.
+func TestMaintainOthers(t *testing.T) {
+	l := newLake(t)
+	l.create("t", creation{schema: simple(), version: "2"})
+	l.append("t", objects(0, 5))
+	l.append("t", objects(5, 10))
+	l.commit("t", func(tx *table.Transaction) {
+		l.must(tx.SetProperties(iceberg.Properties{"write.format.default": "orc"}))
+	})
+	tb := l.load("t")
+	if _, err := Append(ctx, tb, l.rows(tb, objects(0, 1)), l.options()); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("%v", err)
+	}
+	if _, err := RewriteDataFiles(ctx, tb, RewriteOptions{}, l.options()); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("%v", err)
+	}
+	rewritten, _, err := RewriteManifests(ctx, tb, l.options())
+	l.must(err)
+	time.Sleep(5 * time.Millisecond)
+	res, err := ExpireSnapshots(ctx, l.load("t"), ExpireOptions{OlderThan: time.Millisecond}, l.options())
+	l.must(err)
+	_, err = RemoveOrphans(ctx, l.load("t"), OrphanOptions{OlderThan: 24 * time.Hour}, l.options())
+	l.must(err)
+	if rewritten != 2 || res.Snapshots != 2 {
+		t.Errorf("%d manifests, %+v", rewritten, res)
+	}
+	l.want(l.read("t"), rowsText(0, 10)...)
+}

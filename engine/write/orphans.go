@@ -43,7 +43,7 @@ func RemoveOrphans(ctx context.Context, target *plan.Table, r OrphanOptions, o O
 	if r.OlderThan < leastAge && !r.DryRun {
 		return out, fault.New(fault.BadStatement, "Only files that are older than %s can be orphans; younger ones may belong to a statement that still runs", leastAge)
 	}
-	j, err := begin(ctx, target, nil, o)
+	j, err := maintain(ctx, target, o)
 	if err != nil {
 		return out, err
 	}

@@ -155,7 +155,7 @@ func (j *job) choose(tasks []table.FileScanTask, r RewriteOptions, size int64) [
 // RewriteManifests merges the manifests of the present snapshot that are small. It
 // reports how many went and came.
 func RewriteManifests(ctx context.Context, target *plan.Table, o Options) (rewritten, added int, err error) {
-	j, err := begin(ctx, target, nil, o)
+	j, err := maintain(ctx, target, o)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -27,7 +27,8 @@ type target struct {
 	arrow *arrow.Schema
 }
 
-func newTarget(ctx context.Context, t *plan.Table) (*target, error) {
+// stored is a table whose files can be deleted, whatever is in them.
+func stored(ctx context.Context, t *plan.Table) (*target, error) {
 	h, ok := t.Handle.(*catalog.Handle)
 	if !ok {
 		return nil, errors.New("a table that no catalog loaded")
@@ -40,6 +41,24 @@ func newTarget(ctx context.Context, t *plan.Table) (*target, error) {
 		now != nil && now.SnapshotID != h.Snapshot.SnapshotID {
 		return nil, fault.New(fault.BadStatement, "Only the present of table '%s' can be written, not an earlier state", t.Name)
 	}
+	fs, err := h.Table.FS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &target{table: t, handle: h, schema: h.Schema, spec: h.Table.Spec(), order: h.Table.SortOrder()}
+	if out.fs, ok = fs.(icebergio.WriteFileIO); !ok {
+		return nil, fault.New(fault.Unsupported, "Table '%s' lies in a kind of storage that SQE cannot write", t.Name)
+	}
+	return out, nil
+}
+
+// newTarget is a table whose rows can be written.
+func newTarget(ctx context.Context, t *plan.Table) (*target, error) {
+	out, err := stored(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	meta := out.handle.Table.Metadata()
 	if format := meta.Properties().Get(table.WriteFormatDefaultKey, table.WriteFormatDefaultDefault); format != "parquet" {
 		return nil, fault.New(fault.Unsupported, "Table '%s' wants data files of the format %s; SQE writes Parquet", t.Name, format)
 	}
@@ -48,22 +67,11 @@ func newTarget(ctx context.Context, t *plan.Table) (*target, error) {
 			return nil, fault.New(fault.Unsupported, "Column '%s' of table '%s' has a type that SQE cannot write", f.Name, t.Name)
 		}
 	}
-	storage, err := h.Table.FS(ctx)
-	if err != nil {
+	if out.locations, err = out.handle.Table.LocationProvider(); err != nil {
 		return nil, err
 	}
-	fs, ok := storage.(icebergio.WriteFileIO)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "Table '%s' lies in a kind of storage that SQE cannot write", t.Name)
-	}
-	out := &target{table: t, handle: h, fs: fs, schema: h.Schema, spec: h.Table.Spec(), order: h.Table.SortOrder()}
-	if out.locations, err = h.Table.LocationProvider(); err != nil {
-		return nil, err
-	}
-	if out.arrow, err = table.SchemaToArrowSchema(h.Schema, nil, true, false); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out.arrow, err = table.SchemaToArrowSchema(out.schema, nil, true, false)
+	return out, err
 }
 
 // columns are the indexes of the table's columns in a batch that holds them from

@@ -139,16 +139,29 @@ func begin(ctx context.Context, t *plan.Table, rows Rows, o Options) (j *job, er
 			_ = rows.Close()
 		}
 	}()
-	if o.Committer == nil {
-		return nil, errors.New("a write without a committer")
-	}
 	tg, err := newTarget(ctx, t)
 	if err != nil {
 		return nil, err
 	}
+	return newJob(ctx, tg, rows, o)
+}
+
+// maintain begins a job that writes no rows.
+func maintain(ctx context.Context, t *plan.Table, o Options) (*job, error) {
+	tg, err := stored(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return newJob(ctx, tg, nil, o)
+}
+
+func newJob(ctx context.Context, tg *target, rows Rows, o Options) (*job, error) {
+	if o.Committer == nil {
+		return nil, errors.New("a write without a committer")
+	}
 	return &job{
 		ctx: ctx, o: o.withDefaults(), target: tg, rows: rows, staged: &staged{fs: tg.fs},
-		result: Result{Table: t},
+		result: Result{Table: tg.table},
 	}, nil
 }
 
