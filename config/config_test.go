@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 			HandshakeTimeout: Duration(10 * time.Second), ShutdownTimeout: Duration(10 * time.Second), MaxPacket: 64 << 20, Version: "8.0.36-SQE",
 		},
 		Ops:      Ops{Address: "127.0.0.1:9307"},
-		Engine:   Engine{MemoryLimit: 1 << 30, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
+		Engine:   Engine{MemoryLimit: 1 << 30, WriteMemory: 256 << 20, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
 		Catalogs: []Catalog{{Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry"}},
 		Masks:    Masks{ShortValues: "mask", Rendering: "sqe"},
 		Audit:    Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},

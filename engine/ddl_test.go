@@ -228,6 +228,15 @@ var rightsOfStatements = []struct{ statement, rights string }{
 	{"ALTER TABLE shop.t SET TBLPROPERTIES ('format-version' = '3')", "table-format-version-upgrade shop.t, table-properties-set shop.t"},
 	{"ALTER TABLE shop.t UNSET TBLPROPERTIES ('a')", "table-properties-remove shop.t"},
 	{"ALTER TABLE shop.t COMMENT 'orders'", "table-properties-set shop.t"},
+	{"CREATE TABLE shop.made AS SELECT c FROM shop.t", "table-create shop, table-data-read shop.t, table-data-write shop.made"},
+	{"INSERT INTO shop.t (id) VALUES (1)", "table-data-read shop.t, table-data-write shop.t"},
+	{"UPDATE shop.t SET c = 1", "table-data-read shop.t, table-data-write shop.t"},
+	{"MERGE INTO shop.t USING shop.made AS s ON t.c = s.c WHEN NOT MATCHED BY SOURCE THEN DELETE", "table-data-read shop.made, table-data-read shop.t, table-data-write shop.t"},
+	{"INSERT INTO shop.t (id) VALUES (1)", "table-data-read shop.t, table-data-write shop.t"},
+	{"DELETE FROM shop.t WHERE id = 1", "table-data-read shop.t, table-data-write shop.t"},
+	{"INSERT INTO shop.t (id) VALUES (1)", "table-data-read shop.t, table-data-write shop.t"},
+	{"TRUNCATE TABLE shop.t", "table-data-read shop.t, table-data-write shop.t"},
+	{"DROP TABLE shop.made", "table-drop shop.made"},
 	{"ALTER TABLE customers CREATE BRANCH audit", "table-snapshot-ref-set bank.customers"},
 	{"ALTER TABLE customers CREATE TAG q1 RETAIN 5 DAYS", "table-snapshot-ref-set bank.customers"},
 	{"ALTER TABLE customers DROP TAG q1", "table-snapshot-ref-remove bank.customers"},
@@ -266,6 +275,10 @@ func TestRightsOfStatements(t *testing.T) {
 		kind := "ddl"
 		if strings.Contains(x.statement, "CALL") && !strings.Contains(x.statement, "set_current") {
 			kind = "maintenance"
+		}
+		switch word, _, _ := strings.Cut(x.statement, " "); {
+		case word == "INSERT", word == "UPDATE", word == "DELETE", word == "MERGE", word == "TRUNCATE", strings.Contains(x.statement, "made AS"):
+			kind = "write"
 		}
 		for _, lacking := range wanted {
 			if strings.Contains(x.statement, "OR REPLACE") { // who may not see it learns less
