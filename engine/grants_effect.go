@@ -39,7 +39,9 @@ func probes(privilege string, o grants.Object) (policy.Object, []policy.Privileg
 	}
 	var rights []policy.Privilege
 	for _, r := range grants.Needs(name, o.Level()) {
-		rights = append(rights, policy.Privilege(r))
+		if rights = append(rights, policy.Privilege(r)); rights[len(rights)-1] == tableDataWrite {
+			rights = append(rights, policy.TableDataRead) // as every statement that writes rows asks
+		}
 	}
 	return q, rights
 }

@@ -99,6 +99,13 @@ func (st *statement) explainGrant(ctx context.Context, x *parse.ExplainGrant) (*
 			change, p = "drop", c.Before
 		}
 		for _, d := range grants.Diff(c.Before, c.After) {
+			if d.Effect == "label" {
+				// Those that every policy of this server bears say nothing about a grant.
+				d.What = slices.DeleteFunc(slices.Clone(d.What), func(l string) bool { return strings.HasPrefix(l, "managed-by:") || strings.HasPrefix(l, "sqe:by=") })
+				if len(d.What) == 0 {
+					continue
+				}
+			}
 			what := map[bool]string{true: "add ", false: "remove "}[d.Added] + d.Effect
 			who := ""
 			if d.Grantee.Name != "" {
