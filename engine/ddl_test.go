@@ -142,10 +142,16 @@ type ddlFixture struct {
 
 func openDDL(t *testing.T) *ddlFixture {
 	t.Helper()
+	return openDDLWith(t, func(*engine.Options) {})
+}
+
+func openDDLWith(t *testing.T, change func(*engine.Options)) *ddlFixture {
+	t.Helper()
 	f := &ddlFixture{t: t, gate: &gate{grants: map[string]bool{}}}
 	f.fixture = openWith(t, func(o *engine.Options) {
 		o.Sources = []policy.Source{f.gate}
 		f.catalog = o.Catalogs.Default().(*catalog.SQL)
+		change(o)
 	})
 	open := func(p identity.Principal, id uint32) *engine.Session {
 		s, err := f.Open(p, engine.ConnInfo{ID: id, RemoteAddr: "test", Database: "bank"})
