@@ -314,6 +314,36 @@ func TestMaintenanceEnds(t *testing.T) {
 	}
 }
 
+// TestExpiryEnds: an expiry that is ended after its commit says what is left, which is
+// found as orphans.
+func TestExpiryEnds(t *testing.T) {
+	m := openMaintenance(t)
+	m.create("m", "2", 3)
+	if _, err := query(m.sue, "CALL system.rewrite_data_files('m')"); err != nil {
+		t.Fatal(err)
+	}
+	rows, files := m.rows("m"), m.files("m")
+	id, err := query(m.sue, "SELECT CONNECTION_ID()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Millisecond)
+	m.held.after = func() { m.do(m.root, "KILL QUERY "+id) }
+	refused(t, m.sue, "CALL system.expire_snapshots(table => 'm', older_than => '2199-01-01 00:00:00')", fault.Cancelled)
+	if w := warnings(t, m.sue); !strings.Contains(w, "3 snapshots of table 'm' expired") || !strings.Contains(w, "remove_orphan_files") {
+		t.Errorf("%q", w)
+	}
+	must(t, m.root, "SELECT COUNT(*) FROM `m$snapshots`", "1")
+	if got := m.files("m"); !slices.Equal(got, files) {
+		t.Errorf("%d files of %d", len(got), len(files))
+	}
+	m.age(files, 100*time.Hour)
+	out, err := query(m.sue, "CALL system.remove_orphan_files('m')")
+	if n := strings.Count(out, "\n") + 1; err != nil || n < 9 || len(m.files("m")) != len(files)-n || m.rows("m") != rows {
+		t.Errorf("%d orphans of %d files, %d left, %v", n, len(files), len(m.files("m")), err)
+	}
+}
+
 // TestMaintenanceTimeout: the timeout of statements holds for maintenance.
 func TestMaintenanceTimeout(t *testing.T) {
 	m := openMaintenance(t, func(o *engine.Options) { o.StatementTimeout = 2 * time.Second })

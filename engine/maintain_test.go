@@ -32,6 +32,7 @@ type held struct {
 	*catalog.SQL
 	mu     sync.Mutex
 	before func(context.Context)
+	after  func() // called once, when a change is committed
 }
 
 func (h *held) Commit(ctx context.Context, name plan.TableName, change catalog.TableChange) (*plan.Table, error) {
@@ -42,7 +43,15 @@ func (h *held) Commit(ctx context.Context, name plan.TableName, change catalog.T
 	if f != nil {
 		f(ctx)
 	}
-	return h.SQL.Commit(ctx, name, change)
+	t, err := h.SQL.Commit(ctx, name, change)
+	h.mu.Lock()
+	f2 := h.after
+	h.after = nil
+	h.mu.Unlock()
+	if f2 != nil {
+		f2()
+	}
+	return t, err
 }
 
 func (h *held) hold(f func(context.Context)) {
