@@ -106,6 +106,10 @@ func provider(lines ...string) string {
 	return fmt.Sprintf("\n[[identity-providers]]\nname = \"keycloak\"\nissuer = %q\naudience = [\"sqe\"]\nadmin-roles = [\"sqe_admin\"]\n%s\n", kc.Issuer("sqe"), strings.Join(lines, "\n"))
 }
 
+// usersLast gives the users of the demo, who have the names of users of Keycloak,
+// the last place.
+const usersLast = "\n[[identity-providers]]\nname = \"local\"\nkind = \"users\"\n"
+
 // serve is a server with the tables, policies and users of the demo and these
 // sections; the same name is the same server.
 func serve(t testing.TB, name, sections string) *sqetest.Server {
