@@ -74,10 +74,6 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.reprojectTags(ctx, stmt)
 		case *parse.ShowTags:
 			return st.showTags(ctx, stmt)
-		case *parse.Load:
-			return st.load(ctx, stmt)
-		case *parse.CreateTableFrom:
-			return st.createFrom(ctx, stmt)
 		}
 		if parse.IsWrite(stmt) {
 			if err := st.writes(); err != nil {
@@ -94,6 +90,8 @@ func (s *Session) execute(ctx context.Context, stmt parse.Statement, fingerprint
 			return st.maintain(ctx, stmt.(*parse.Call))
 		case isChange(stmt):
 			return st.changeRows(ctx, stmt, args)
+		case isLoad(stmt):
+			return st.loadFile(ctx, stmt)
 		case parse.IsWrite(stmt):
 			return nil, unsupported("this procedure")
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"sqe/catalog"
@@ -10,17 +11,33 @@ import (
 	"sqe/engine/write"
 	"sqe/fault"
 	"sqe/plan"
-	"sqe/policy"
 )
+
+// isLoad reports whether a statement takes rows from a file.
+func isLoad(stmt parse.Statement) bool {
+	switch stmt.(type) {
+	case *parse.Load, *parse.CreateTableFrom:
+		return true
+	}
+	return false
+}
+
+// loadFile runs a statement that takes rows from a file.
+func (st *statement) loadFile(ctx context.Context, stmt parse.Statement) (*Result, error) {
+	switch x := stmt.(type) {
+	case *parse.Load:
+		return st.load(ctx, x)
+	case *parse.CreateTableFrom:
+		return st.createFrom(ctx, x)
+	}
+	return nil, unsupported("this statement")
+}
 
 // load is LOAD DATA [LOCAL] INFILE. Rights and columns are looked at before the file
 // is asked for.
 func (st *statement) load(ctx context.Context, x *parse.Load) (*Result, error) {
-	o, err := st.named(x.Table)
+	o, err := st.mayWrite(ctx, "LOAD", x.Table)
 	if err != nil {
-		return nil, err
-	}
-	if err := st.mayTable(ctx, "LOAD", o, tableDataWrite, policy.TableDataRead); err != nil {
 		return nil, err
 	}
 	t, err := o.load(ctx)
@@ -62,6 +79,7 @@ func (st *statement) load(ctx context.Context, x *parse.Load) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.wrote()
 	return &Result{Affected: uint64(res.Inserted)}, nil
 }
 
@@ -177,15 +195,16 @@ func (st *statement) createFrom(ctx context.Context, x *parse.CreateTableFrom) (
 	if err := st.mayCreate(ctx, "CREATE", "table", o, tableCreate); err != nil {
 		return nil, err
 	}
+	if err := st.mayFill(o); err != nil {
+		return nil, err
+	}
 	d, err := st.tableDefinition(ctx, x.Create)
 	if err != nil {
 		return nil, err
 	}
-	exists, _, err := st.place(ctx, o, x.Create)
-	if err != nil {
+	if exists, err := st.place(ctx, o, x.Create); err != nil {
 		return nil, err
-	}
-	if exists {
+	} else if exists {
 		return st.warned([]string{"table '" + o.Name + "' exists"}), nil
 	}
 	in, err := st.openInfile(ctx, &x.File, x.File.Columns == nil, len(x.File.Columns))
@@ -209,46 +228,40 @@ func (st *statement) createFrom(ctx context.Context, x *parse.CreateTableFrom) (
 	options, done := st.loadOptions(o)
 	defer done()
 	rows := func(*plan.Table) (write.Rows, error) { return in.Rows(ctx, columns) }
-	for range mostDefinitionTry {
-		exists, taken, err := st.place(ctx, o, x.Create)
-		if err != nil {
-			return nil, err
+	res, err := write.Fill(ctx, rows, options, func(ctx context.Context, fill catalog.TableChange) error {
+		created, err := st.createFilled(ctx, o, d, x.Create, fill)
+		if err == nil && !created {
+			return errKept // an earlier try may have written rows
 		}
-		if exists {
-			return st.warned([]string{"table '" + o.Name + "' exists"}), nil
-		}
-		res, err := write.Fill(ctx, rows, options, func(ctx context.Context, fill catalog.TableChange) error {
-			_, _, err := o.changer.CreateTable(ctx, o.TableName, d, catalog.CreateOptions{IfTaken: taken, Fill: fill})
-			return err
-		})
-		switch {
-		case fault.Is(err, fault.Exists) && ctx.Err() == nil:
-			continue // something took the name meanwhile
-		case fault.Is(err, fault.NoDatabase):
-			return nil, unknownDatabase(o.database)
-		case err != nil:
-			return nil, err
-		}
-		out := st.warned(x.Create.Warnings)
-		out.Affected = uint64(res.Inserted)
-		return out, nil
+		return err
+	})
+	switch {
+	case errors.Is(err, errKept):
+		return st.warned(append(x.Create.Warnings, "table '"+o.Name+"' exists")), nil
+	case fault.Is(err, fault.NoDatabase):
+		return nil, unknownDatabase(o.database)
+	case err != nil:
+		return nil, err
 	}
-	return nil, fault.New(fault.Conflict, "the name '%s' is taken and given up by others all the time; nothing was changed, try again", o.Name)
+	out := st.warned(x.Create.Warnings)
+	out.Affected = uint64(res.Inserted)
+	return out, nil
 }
 
-// place looks whether the name of a new table is free, or of a table that the
-// principal may replace. exists: there is one, and IF NOT EXISTS leaves it alone.
-func (st *statement) place(ctx context.Context, o *object, c *parse.CreateTable) (exists bool, taken catalog.IfTaken, err error) {
+// place looks, before the file is asked for, whether the name of a new table is free,
+// or of a table that the principal may replace. exists: there is one, and IF NOT
+// EXISTS leaves it alone.
+func (st *statement) place(ctx context.Context, o *object, c *parse.CreateTable) (exists bool, err error) {
 	kind, err := st.occupant(ctx, o)
 	switch {
 	case err != nil:
-		return false, catalog.Refuse, err
+		return false, err
 	case kind == byTable && c.IfNotExists:
-		return true, catalog.Keep, nil
+		return true, nil
 	case kind == byTable && c.Replace:
-		return false, catalog.Replace, st.mayReplace(ctx, o)
+		return false, st.mayReplace(ctx, o)
 	case kind != free:
-		return false, catalog.Refuse, o.exists(kind)
+		return false, o.exists(kind)
 	}
-	return false, catalog.Refuse, nil
+	return false, nil
 }
