@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/apache/iceberg-go"
@@ -48,7 +47,7 @@ func (c *common) CreateTable(ctx context.Context, name plan.TableName, d TableDe
 
 // createTable implements backend.
 func (c *SQL) createTable(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange) (_ *plan.Table, err error) {
-	if err := c.inTransaction(ctx, func(tx *sql.Tx) error { return c.taken(ctx, tx, name) }); err != nil {
+	if err := c.inTransaction(ctx, func(tx *transaction) error { return c.taken(ctx, tx, name) }); err != nil {
 		return nil, err
 	}
 	meta, err := c.newTable(ctx, name, d)
@@ -262,7 +261,7 @@ func (c *SQL) DropTable(ctx context.Context, name plan.TableName, purge, ifExist
 
 // delete takes a table or view out of the catalog if its metadata is where it was.
 func (c *SQL) delete(ctx context.Context, name plan.TableName, location, which string) (done bool, err error) {
-	err = c.inTransaction(ctx, func(tx *sql.Tx) error {
+	err = c.inTransaction(ctx, func(tx *transaction) error {
 		if err := c.keepNamespace(ctx, tx, name.Namespace); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (c *SQL) CreateNamespace(ctx context.Context, namespace []string, props map
 	if err := c.checkNamespaceProperties(props, nil); err != nil {
 		return err
 	}
-	return c.inTransaction(ctx, func(tx *sql.Tx) error {
+	return c.inTransaction(ctx, func(tx *transaction) error {
 		switch is, err := c.namespaceIn(ctx, tx, namespace); {
 		case err != nil:
 			return err
@@ -94,7 +94,7 @@ func (c *SQL) DropNamespace(ctx context.Context, namespace []string, ifExists bo
 	if len(namespace) == 0 {
 		return fault.New(fault.NoDatabase, "No database selected")
 	}
-	return c.inTransaction(ctx, func(tx *sql.Tx) error {
+	return c.inTransaction(ctx, func(tx *transaction) error {
 		all, err := c.namespacesIn(ctx, tx)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (c *SQL) UpdateNamespace(ctx context.Context, namespace []string, set map[s
 	if err := c.checkNamespaceProperties(set, remove); err != nil {
 		return err
 	}
-	return c.inTransaction(ctx, func(tx *sql.Tx) error {
+	return c.inTransaction(ctx, func(tx *transaction) error {
 		if is, err := c.namespaceIn(ctx, tx, namespace); err != nil {
 			return err
 		} else if !is {
@@ -196,8 +196,8 @@ func keysOf(m map[string]string) func(yield func(string) bool) {
 
 // inTransaction runs f in a transaction of the catalog's database, in which it
 // reads and writes without others between.
-func (c *SQL) inTransaction(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := c.db.BeginTx(ctx, nil)
+func (c *SQL) inTransaction(ctx context.Context, f func(*transaction) error) error {
+	tx, err := c.db.begin(ctx, c.stored)
 	if err != nil {
 		return c.failed(ctx, err)
 	}
@@ -211,7 +211,7 @@ func (c *SQL) inTransaction(ctx context.Context, f func(*sql.Tx) error) error {
 	return nil
 }
 
-func (c *SQL) namespacesIn(ctx context.Context, tx *sql.Tx) ([][]string, error) {
+func (c *SQL) namespacesIn(ctx context.Context, tx *transaction) ([][]string, error) {
 	rows, err := tx.QueryContext(ctx, allNamespaces, c.stored, c.stored)
 	if err != nil {
 		return nil, c.failed(ctx, err)
@@ -220,9 +220,9 @@ func (c *SQL) namespacesIn(ctx context.Context, tx *sql.Tx) ([][]string, error) 
 	return withParents(keys), err
 }
 
-func (c *SQL) namespaceIn(ctx context.Context, tx *sql.Tx, namespace []string) (bool, error) {
+func (c *SQL) namespaceIn(ctx context.Context, tx *transaction, namespace []string) (bool, error) {
 	var n int
-	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?)`,
+	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?`,
 		c.stored, namespaceKey(namespace)).Scan(&n); err != nil {
 		return false, c.failed(ctx, err)
 	}
@@ -236,7 +236,7 @@ func (c *SQL) namespaceIn(ctx context.Context, tx *sql.Tx, namespace []string) (
 
 // taken reports whether the name of a new table or view is free: fault.Exists when
 // it is not, fault.NoDatabase when there is no such namespace.
-func (c *SQL) taken(ctx context.Context, tx *sql.Tx, name plan.TableName) error {
+func (c *SQL) taken(ctx context.Context, tx *transaction, name plan.TableName) error {
 	if is, err := c.namespaceIn(ctx, tx, name.Namespace); err != nil {
 		return err
 	} else if !is {
@@ -260,7 +260,7 @@ func exists(name plan.TableName) error {
 // insert enters a new table or view, whose metadata is written, into the catalog.
 // When it cannot, the metadata file is deleted.
 func (c *SQL) insert(ctx context.Context, name plan.TableName, location, kind string) error {
-	err := c.inTransaction(ctx, func(tx *sql.Tx) error {
+	err := c.inTransaction(ctx, func(tx *transaction) error {
 		if err := c.taken(ctx, tx, name); err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func (c *SQL) rename(ctx context.Context, from, to plan.TableName, which string)
 	if err := checkName(to.Name); err != nil {
 		return err
 	}
-	return c.inTransaction(ctx, func(tx *sql.Tx) error {
+	return c.inTransaction(ctx, func(tx *transaction) error {
 		var n int
 		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`+which,
 			c.stored, namespaceKey(from.Namespace), from.Name).Scan(&n); err != nil {
@@ -328,7 +328,7 @@ func (c *SQL) rename(ctx context.Context, from, to plan.TableName, which string)
 
 // keepNamespace makes a namespace that is there only because of what it holds one
 // of its own.
-func (c *SQL) keepNamespace(ctx context.Context, tx *sql.Tx, namespace []string) error {
+func (c *SQL) keepNamespace(ctx context.Context, tx *transaction, namespace []string) error {
 	key := namespaceKey(namespace)
 	var n int
 	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?`, c.stored, key).Scan(&n); err != nil {

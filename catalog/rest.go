@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +138,11 @@ func (c *REST) changed(names ...plan.TableName) {
 	}
 }
 
-// listed keeps a list for as long as the right to see it.
+// errHidden: the principal may not look.
+var errHidden = errors.New("hidden")
+
+// listed keeps a list for as long as the right to see it. What ask says is hidden is
+// an empty list, which is not kept.
 func listed[T any](ctx context.Context, c *REST, what string, ask func() (T, error)) (T, error) {
 	var none T
 	scope, err := c.client.Scope(ctx)
@@ -149,6 +155,9 @@ func listed[T any](ctx context.Context, c *REST, what string, ask func() (T, err
 	}
 	before := c.changesNow()
 	list, err := ask()
+	if errors.Is(err, errHidden) {
+		return none, nil
+	}
 	if err != nil {
 		return none, err
 	}
@@ -187,13 +196,19 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 		for i, parent := range level {
 			g.Go(func() (err error) {
 				found[i], err = c.client.Namespaces(gctx, parent)
-				if rest.Is(err, 404) && len(parent) > 0 || c.hides(ctx, err) {
-					return nil // it was dropped, or may not be looked into
+				hidden := c.hides(ctx, err)
+				switch {
+				case len(parent) == 0 && hidden:
+					return errHidden
+				case hidden, len(parent) > 0 && rest.Is(err, http.StatusNotFound):
+					return nil // it may not be looked into, or was dropped
 				}
 				return err
 			})
 		}
-		if err := g.Wait(); err != nil {
+		if err := g.Wait(); errors.Is(err, errHidden) {
+			return nil, err
+		} else if err != nil {
 			return nil, c.failed(ctx, err)
 		}
 		level = slices.Concat(found...)
@@ -218,7 +233,7 @@ func (c *REST) names(ctx context.Context, kind string, namespace []string, ask f
 		names, err := ask(ctx, namespace)
 		if c.hides(ctx, err) {
 			// The namespace may be seen in the list above it: nothing in it may.
-			return nil, nil
+			return nil, errHidden
 		}
 		if err != nil {
 			return nil, c.namespaceFault(ctx, err, namespace)

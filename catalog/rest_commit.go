@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -216,6 +217,11 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 	n, err := c.defined(name, d)
 	if err != nil {
 		return nil, err
+	}
+	// The catalog makes a location of the names, in which engines would read these
+	// characters as the end of the path.
+	if strings.ContainsAny(strings.Join(name.Namespace, "")+name.Name, "?#") {
+		return nil, fault.New(fault.BadStatement, "A table of catalog '%s', and the database that holds it, cannot have a name with ? or #", c.name)
 	}
 	if err := c.hasNamespace(ctx, name.Namespace); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ import (
 type SQL struct {
 	common
 	stored  string
-	db      *sql.DB
+	db      *database
 	iceberg *icebergsql.Catalog
 	props   iceberg.Properties
 	// hasViews is false for the old layout, without a column for the kind of row.
@@ -82,12 +82,8 @@ func OpenSQLite(name, path, warehouse string, o SQLOptions) (*SQL, error) {
 	if warehouse == "" {
 		warehouse = filepath.Dir(path)
 	}
-	if !strings.Contains(warehouse, "://") {
-		abs, err := filepath.Abs(warehouse)
-		if err != nil {
-			return nil, unavailable(name, err)
-		}
-		warehouse = (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
+	if warehouse, err = location(warehouse); err != nil {
+		return nil, unavailable(name, err)
 	}
 	mode := "rw"
 	switch _, err := os.Stat(path); {
@@ -114,7 +110,7 @@ func OpenSQLite(name, path, warehouse string, o SQLOptions) (*SQL, error) {
 	// A connection runs its pragmas when it is opened: keep those that were used.
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
-	c, err := newSQL(name, db, icebergsql.SQLite, iceberg.Properties{
+	c, err := newSQL(name, &database{DB: db}, icebergsql.SQLite, iceberg.Properties{
 		"warehouse": warehouse, "init_catalog_tables": "true",
 	}, o)
 	if err != nil {
@@ -124,9 +120,8 @@ func OpenSQLite(name, path, warehouse string, o SQLOptions) (*SQL, error) {
 	return c, nil
 }
 
-// newSQL takes over db, which it closes with the catalog, and with it all that
-// depends on the database: statements use "?" for parameters.
-func newSQL(name string, db *sql.DB, dialect icebergsql.SupportedDialect, props iceberg.Properties, o SQLOptions) (*SQL, error) {
+// newSQL takes over db, which it closes with the catalog.
+func newSQL(name string, db *database, dialect icebergsql.SupportedDialect, props iceberg.Properties, o SQLOptions) (*SQL, error) {
 	c := &SQL{
 		common: common{name: name, warehouse: props["warehouse"], writers: newWriters(), attempts: maxAttempts},
 		stored: o.StoredName, db: db, props: props,
@@ -135,7 +130,7 @@ func newSQL(name string, db *sql.DB, dialect icebergsql.SupportedDialect, props 
 	if c.stored == "" {
 		c.stored = name
 	}
-	ice, err := icebergsql.NewCatalog(c.stored, db, dialect, props)
+	ice, err := icebergsql.NewCatalog(c.stored, db.DB, dialect, props)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "Catalog '%s' cannot be opened: it is not an Iceberg SQL catalog, or this user may not write it", name)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,7 +172,7 @@ func (c *SQL) viewsPossible(context.Context) error {
 
 // createView implements backend.
 func (c *SQL) createView(ctx context.Context, name plan.TableName, v newView) error {
-	if err := c.inTransaction(ctx, func(tx *sql.Tx) error { return c.taken(ctx, tx, name) }); err != nil {
+	if err := c.inTransaction(ctx, func(tx *transaction) error { return c.taken(ctx, tx, name) }); err != nil {
 		return err
 	}
 	folder, err := c.newLocation(ctx, name)

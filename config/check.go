@@ -131,36 +131,6 @@ func (l *loader) secretFile(key, other string, path Path, set Secret) Secret {
 	return Secret(strings.TrimRight(line, "\r"))
 }
 
-func (l *loader) checkCatalogs(c *Config) {
-	if len(c.Catalogs) == 0 {
-		l.problem("catalogs", "is missing: add a [[catalogs]] section")
-		return
-	}
-	names := map[string]bool{}
-	defaults := 0
-	for i, cat := range c.Catalogs {
-		key := fmt.Sprintf("catalogs[%d]", i)
-		if names[cat.Name] {
-			l.problem(key+".name", "%q is used twice; give each catalog a name of its own", cat.Name)
-		}
-		names[cat.Name] = true
-		if strings.ContainsAny(cat.Name, ".`\x00") {
-			l.problem(key+".name", "holds a dot or a back-quote, which separate names in SQL; choose another name")
-		}
-		if cat.Default {
-			if defaults++; defaults > 1 {
-				l.problem(key+".default", "is true for several catalogs; leave one")
-			}
-		}
-	}
-	switch {
-	case len(c.Catalogs) == 1:
-		c.Catalogs[0].Default = true
-	case defaults == 0:
-		l.problem("catalogs", "has no default: set default = true in one of them")
-	}
-}
-
 // minHashKey is the least length of the key of MASK_HASH, in bytes.
 const minHashKey = 16
 

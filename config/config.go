@@ -66,16 +66,6 @@ type Engine struct {
 	ByteLimit     Size `key:"row-executor-bytes" default:"256MiB" min:"1MiB" doc:"Memory for the rows of one statement in the row executor."`
 }
 
-// Catalog is one of [[catalogs]].
-type Catalog struct {
-	Name       string `key:"name" required:"true" doc:"Name in SQL: the first part of catalog.namespace.table."`
-	Kind       string `key:"kind" default:"sqlite" oneof:"sqlite" doc:"sqlite: the tables of the JDBC catalog in an SQLite file."`
-	Path       Path   `key:"path" required:"true" doc:"The SQLite file."`
-	Warehouse  Path   `key:"warehouse" required:"true" doc:"Folder below which the data and metadata files of tables lie; files elsewhere are not read."`
-	Default    bool   `key:"default" default:"false" doc:"Its namespaces appear as plain databases. May be left out when there is one catalog."`
-	TagLineage string `key:"tag-lineage" default:"carry" oneof:"carry warn refuse" doc:"What a statement does that writes values of tagged columns into a table of this catalog: put the tags on the columns that get them, warn only, or refuse (docs/policies.md, \"Tags travel\")."`
-}
-
 // Policy is one of [[policies]].
 type Policy struct {
 	Name           string   `key:"name" required:"true" doc:"Name in EXPLAIN POLICY, the audit log and metrics."`

@@ -59,12 +59,15 @@ func TestDefaults(t *testing.T) {
 			StatementTimeout: Duration(time.Hour), IdleTimeout: Duration(8 * time.Hour), WriteTimeout: Duration(time.Minute),
 			HandshakeTimeout: Duration(10 * time.Second), ShutdownTimeout: Duration(10 * time.Second), MaxPacket: 64 << 20, Version: "8.0.36-SQE",
 		},
-		Ops:      Ops{Address: "127.0.0.1:9307"},
-		Engine:   Engine{MemoryLimit: 1 << 30, WriteMemory: 256 << 20, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
-		Catalogs: []Catalog{{Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry"}},
-		Masks:    Masks{ShortValues: "mask", Rendering: "sqe"},
-		Audit:    Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},
-		Log:      Log{Level: "info", Format: "text"},
+		Ops:    Ops{Address: "127.0.0.1:9307"},
+		Engine: Engine{MemoryLimit: 1 << 30, WriteMemory: 256 << 20, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
+		Catalogs: []Catalog{{
+			Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry",
+			Identity: "user", Delegation: "vended-credentials", MaxAge: Duration(5 * time.Second), Timeout: Duration(30 * time.Second),
+		}},
+		Masks: Masks{ShortValues: "mask", Rendering: "sqe"},
+		Audit: Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},
+		Log:   Log{Level: "info", Format: "text"},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
@@ -195,13 +198,12 @@ x = 1
 		`line 6: server.max-packet must be a number of bytes with a unit, such as "64MiB" or "1GiB"`,
 		`line 7: server.write-timeout must be at least 1s`,
 		`line 8: server.require-tls must be true or false`,
-		`line 11: catalogs[0].kind is "hive" and must be "sqlite"`,
+		`line 11: catalogs[0].kind is "hive" and must be "sqlite", "postgres" or "rest"`,
 		`line 15: log.level is "loud" and must be "debug", "info", "warn" or "error"`,
 		`line 19: users[0].password-hash must be a text in quotes`,
 		`line 20: users[0].roles must be a list of texts: ["a", "b"]`,
 		`line 22: extra is not a known key; docs/configuration.md lists them`,
 		`line 10: catalogs[0].name is missing: Name in SQL: the first part of catalog.namespace.table.`,
-		`line 10: catalogs[0].warehouse is missing: Folder below which the data and metadata files of tables lie; files elsewhere are not read.`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -174,7 +174,11 @@ func (c *Client) UpdateNamespace(ctx context.Context, namespace []string, set ma
 // DropTable takes a table out of the catalog; with purge the server deletes its
 // files.
 func (c *Client) DropTable(ctx context.Context, namespace []string, name string, purge bool) error {
-	return c.at(ctx, call{operation: "drop table", method: http.MethodDelete, query: "purgeRequested=" + strconv.FormatBool(purge)}, namespace, "tables", name)
+	r := call{operation: "drop table", method: http.MethodDelete}
+	if purge {
+		r.query = "purgeRequested=true"
+	}
+	return c.at(ctx, r, namespace, "tables", name)
 }
 
 // DropView takes a view out of the catalog.

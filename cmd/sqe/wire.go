@@ -67,7 +67,7 @@ func (in *instance) build(logTo io.Writer) error {
 		return err
 	}
 	in.log = log
-	catalogs, roots, err := openCatalogs(cfg)
+	catalogs, roots, err := openCatalogs(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -113,14 +113,14 @@ func (in *instance) build(logTo io.Writer) error {
 		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
 		WriteMemory: int64(cfg.Engine.WriteMemory),
-		RowLimit: bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
-		Version:  cfg.Server.Version, Observer: metrics, Log: log,
+		RowLimit:    bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
+		Version:     cfg.Server.Version, Observer: metrics, Log: log,
 		Administrators: administrators,
 		Import: engine.Import{
 			Local: cfg.Import.Local, Directories: cfg.Import.Directories, MaxBytes: int64(cfg.Import.MaxBytes), Spool: string(cfg.Engine.TempDirectory),
 		},
-		Principals:     func(name string) (identity.Principal, bool) { return configured(cfg, name) },
-		TagLineage:     tagLineage(cfg),
+		Principals: func(name string) (identity.Principal, bool) { return configured(cfg, name) },
+		TagLineage: tagLineage(cfg),
 	})
 	if err := in.listen(eng, metrics, sink); err != nil {
 		return err
@@ -185,36 +185,6 @@ func (in *instance) Wait(ctx context.Context) error {
 	case err := <-in.failed:
 		return err
 	}
-}
-
-// openCatalogs opens every catalog, the default one first, and lists the folders
-// that the executor may read.
-func openCatalogs(cfg *config.Config) (*catalog.Registry, []string, error) {
-	var all []catalog.Catalog
-	var roots []string
-	fail := func(err error) (*catalog.Registry, []string, error) {
-		for _, c := range all {
-			_ = c.Close()
-		}
-		return nil, nil, err
-	}
-	for _, c := range cfg.Catalogs {
-		cat, err := catalog.OpenSQLite(c.Name, string(c.Path), string(c.Warehouse), catalog.SQLOptions{})
-		if err != nil {
-			return fail(err)
-		}
-		if c.Default {
-			all = append([]catalog.Catalog{cat}, all...)
-		} else {
-			all = append(all, cat)
-		}
-		roots = append(roots, string(c.Warehouse))
-	}
-	r, err := catalog.NewRegistry(all...)
-	if err != nil {
-		return fail(err)
-	}
-	return r, roots, nil
 }
 
 func openExecutor(cfg *config.Config, roots []string) (*duck.Instance, error) {

@@ -32,8 +32,6 @@ type kind struct {
 	open func(t *testing.T) func() changer
 	// cannot are names of namespaces, tables and views that this one refuses.
 	cannot func(name string) bool
-	// parents must exist.
-	parents bool
 	// purged: it says how many files were deleted.
 	purged bool
 }
@@ -72,14 +70,25 @@ var kinds = []kind{
 		},
 	},
 	{
+		name: "postgres", purged: true,
+		open: func(t *testing.T) func() changer {
+			s := StartPostgres(t)
+			return func() changer {
+				c, err := catalog.OpenPostgres("lake", s.Address, s.Warehouse, catalog.SQLOptions{})
+				must(t, err)
+				return c
+			}
+		},
+	},
+	{
 		name: "rest-plain",
 		open: func(t *testing.T) func() changer {
 			s := StartREST(t)
 			return func() changer { return openREST(t, s, rest.Options{}) }
 		},
 		// Levels of namespaces are parted by a dot there, and its web server refuses an
-		// escaped slash or percent sign.
-		cannot: func(n string) bool { return strings.ContainsAny(n, "./%") },
+		// escaped slash or percent sign. Locations are made of names: none with ? or #.
+		cannot: func(n string) bool { return strings.ContainsAny(n, "./%?#") },
 	},
 }
 
