@@ -65,9 +65,10 @@ func TestDefaults(t *testing.T) {
 			Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry",
 			Identity: "user", Delegation: "vended-credentials", MaxAge: Duration(5 * time.Second), Timeout: Duration(30 * time.Second),
 		}},
-		Masks: Masks{ShortValues: "mask", Rendering: "sqe"},
-		Audit: Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},
-		Log:   Log{Level: "info", Format: "text"},
+		Import: Import{Local: true, MaxBytes: 16 << 30},
+		Masks:  Masks{ShortValues: "mask", Rendering: "sqe"},
+		Audit:  Audit{File: "/etc/sqe/audit.jsonl", OnFailure: "refuse", Sync: "interval", Spool: "/etc/sqe/audit-spool", Agent: "sqe"},
+		Log:    Log{Level: "info", Format: "text"},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
