@@ -139,6 +139,9 @@ const (
 
 func policies() *lab.Policies {
 	p := lab.PoliciesOf(Namespace, Tables...)
+	p.Allow("root", Namespace, "", "table-create")
+	p.Allow("root", Namespace, "*", "table-data-write", "table-drop", "table-properties-set", "table-schema-add", "table-schema-set-current",
+		"table-partition-spec-add", "table-sort-order-add", "table-sort-order-set-default", "table-properties-remove", "table-snapshot-ref-remove")
 	p.Filter("orders", ordersFilter)
 	p.Mask("customer", "c_name", "CUSTOM", nameMask)
 	p.Mask("customer", "c_address", "MASK_NULL", "")
