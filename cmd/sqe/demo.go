@@ -269,7 +269,7 @@ func userSections(path string) (string, error) {
 func tour(ctx context.Context, port int, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "One query, three people:\n\n  %s;\n\n", tourQuery)
 	for _, user := range []string{"carol", "alice", "bob"} {
-		db, err := connect("127.0.0.1", port, user, "demo", "", false)
+		db, err := connect("127.0.0.1", port, user, always("demo"), "", false)
 		if err != nil {
 			return err
 		}

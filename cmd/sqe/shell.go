@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"errors"
 	"flag"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/peterh/liner"
@@ -25,7 +23,7 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	at := connectionFlags(flags)
 	execute := flags.String("e", "", "run these statements and exit")
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: sqe sql [options]\nThe password is asked for, or taken from SQE_PASSWORD.")
+		fmt.Fprintln(flags.Output(), "usage: sqe sql [options]\nThe password is asked for, or taken from SQE_PASSWORD. After sqe login its token is used.")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
@@ -40,7 +38,7 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if *execute != "" {
 		return statements(ctx, conn, *execute, stdout, os.Stderr)
 	}
@@ -51,59 +49,19 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 		return statements(ctx, conn, string(text), stdout, os.Stderr)
 	}
-	return interact(ctx, conn, stdout)
-}
-
-// connection says which server a client command connects to, and as whom.
-type connection struct {
-	host, user, database string
-	port                 int
-	verify               bool
-}
-
-// connectionFlags are the flags that client commands have in common.
-func connectionFlags(flags *flag.FlagSet) *connection {
-	c := &connection{}
-	flags.StringVar(&c.host, "h", "127.0.0.1", "host of the server")
-	flags.IntVar(&c.port, "P", 3307, "port of the server")
-	flags.StringVar(&c.user, "u", os.Getenv("USER"), "user name")
-	flags.StringVar(&c.database, "D", "", "database to start in")
-	flags.BoolVar(&c.verify, "verify-tls", false, "refuse a server certificate that this machine does not trust")
-	return c
-}
-
-// open asks for the password, unless SQE_PASSWORD has it, and opens a pool.
-func (c *connection) open() (*sql.DB, error) {
-	password, ok := os.LookupEnv("SQE_PASSWORD")
-	if !ok {
-		if !term.IsTerminal(int(os.Stdin.Fd())) {
-			return nil, errors.New("no terminal to ask for the password; set SQE_PASSWORD")
+	return interact(ctx, conn, func() (*sql.Conn, error) {
+		next, err := db.Conn(ctx)
+		if err == nil {
+			_ = conn.Close()
+			conn = next
 		}
-		var err error
-		if password, err = askPassword(); err != nil {
-			return nil, err
-		}
-	}
-	return connect(c.host, c.port, c.user, password, c.database, c.verify)
+		return conn, err
+	}, stdout)
 }
 
-// connect opens a pool to a server.
-func connect(host string, port int, user, password, database string, verify bool) (*sql.DB, error) {
-	c := mysql.NewConfig()
-	c.Net, c.Addr = "tcp", fmt.Sprintf("%s:%d", host, port)
-	c.User, c.Passwd, c.DBName = user, password, database
-	c.MultiStatements = true
-	c.Timeout = 10 * time.Second
-	c.TLS = &tls.Config{ServerName: host, InsecureSkipVerify: !verify, MinVersion: tls.VersionTLS12} //nolint:gosec // -verify-tls turns it on
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, err
-	}
-	return sql.OpenDB(connector), nil
-}
-
-// interact reads statements, each ended by a semicolon, until end of file.
-func interact(ctx context.Context, conn *sql.Conn, stdout io.Writer) error {
+// interact reads statements, each ended by a semicolon, until end of file. again
+// makes a new connection when the server ended this one because its token expired.
+func interact(ctx context.Context, conn *sql.Conn, again func() (*sql.Conn, error), stdout io.Writer) error {
 	line := liner.NewLiner()
 	defer line.Close()
 	line.SetCtrlCAborts(true)
@@ -139,10 +97,23 @@ func interact(ctx context.Context, conn *sql.Conn, stdout io.Writer) error {
 		statement := strings.TrimSpace(text.String())
 		text.Reset()
 		line.AppendHistory(strings.ReplaceAll(statement, "\n", " "))
-		if err := statements(ctx, conn, statement, stdout, stdout); err != nil {
+		err = statements(ctx, conn, statement, stdout, stdout)
+		if over(err) { // the statement did not run
+			if conn, err = again(); err == nil {
+				fmt.Fprintln(stdout, "Logged in again; database and variables are those of the start.")
+				err = statements(ctx, conn, statement, stdout, stdout)
+			}
+		}
+		if err != nil {
 			fmt.Fprintln(stdout, "error:", err)
 		}
 	}
+}
+
+// over reports whether the server ended the session because its token expired.
+func over(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == 1045
 }
 
 func historyFile() string {

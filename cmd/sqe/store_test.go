@@ -95,7 +95,7 @@ func TestChangesOverRESTActAtOnce(t *testing.T) {
 	if _, err := fmt.Sscan(port, &n); err != nil {
 		t.Fatal(err)
 	}
-	db, err := connect("127.0.0.1", n, "carol", "demo", "", false)
+	db, err := connect("127.0.0.1", n, "carol", always("demo"), "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
