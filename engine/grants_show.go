@@ -146,12 +146,13 @@ func (st *statement) ways(ctx context.Context, k grants.Keeper, p identity.Princ
 			}
 			for _, m := range r.Members {
 				if way, ok := out[m]; ok {
-					out[role] = "by the role " + r.Name
-					if m != user {
-						out[role] += " of the " + string(m.Kind) + " " + m.Name
-						if m.Kind == policy.RoleGrantee {
-							out[role] += " (" + way + ")"
-						}
+					switch {
+					case m == user:
+						out[role] = "by the role " + r.Name
+					case m.Kind == policy.RoleGrantee:
+						out[role] = way + " and so the role " + r.Name
+					default:
+						out[role] = "by the role " + r.Name + " of the " + string(m.Kind) + " " + m.Name
 					}
 					changed = true
 					break

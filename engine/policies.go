@@ -13,7 +13,7 @@ import (
 )
 
 // accessAdvice says how access is given.
-const accessAdvice = "access is a policy of the polaris service, written in the policy server for now (docs/policy-store.md, \"First policies\")"
+const accessAdvice = "access is given with GRANT and taken with REVOKE (docs/grants.md)"
 
 // administers refuses everybody who may not see policies. Its text does not depend
 // on anything but the principal.

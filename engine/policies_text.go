@@ -18,7 +18,7 @@ func (e *Engine) createText(s policy.Stored) string {
 		notes = append(notes, "SQL has no words for: "+strings.Join(s.Beyond, ", "))
 	}
 	if s.Kind == policy.AccessDefinition {
-		return comments(append(notes, "the policy gives access on "+objectOf(s)+", for which SQL has no statement yet; "+accessAdvice+":", itemsText(s)))
+		return comments(append(notes, "the policy gives access on "+objectOf(s)+", which is no statement of its own: "+accessAdvice+":", itemsText(s)))
 	}
 	text := createStatement(s.Definition)
 	if s.Table.Name != "" && s.Table.Catalog == "" && len(e.catalogs.All()) > 1 {

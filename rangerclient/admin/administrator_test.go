@@ -171,7 +171,7 @@ func TestAlter(t *testing.T) {
 	}
 	grant := granting(allow("alice", "select"))
 	stored(t, f, grant)
-	wantFault(t, a.Alter(ctx, root, "g", policy.Change{Add: maskOn("x").Items}, nil), fault.Unsupported, "docs/policy-store.md")
+	wantFault(t, a.Alter(ctx, root, "g", policy.Change{Add: maskOn("x").Items}, nil), fault.Unsupported, "docs/grants.md")
 }
 
 // TestAlterMerges: a mask added through Ranger at the same time is there too.

@@ -75,7 +75,7 @@ func (l *language) apply(p *model.Policy, c policy.Change) error {
 		}
 	}
 	if len(c.Add)+len(c.Remove) > 0 && p.PolicyType != model.MaskPolicy && p.PolicyType != model.RowFilterPolicy {
-		return fault.New(fault.Unsupported, "ALTER POLICY adds to and removes from column masks and row filters; policy %q gives access, and such policies are changed in the policy server for now (docs/policy-store.md, \"First policies\")", p.Name)
+		return fault.New(fault.Unsupported, "ALTER POLICY adds to and removes from column masks and row filters; policy %q gives access, which GRANT, DENY and REVOKE change (docs/grants.md)", p.Name)
 	}
 	if len(c.Remove) > 0 {
 		if err := withdraw(p, c.Remove); err != nil {

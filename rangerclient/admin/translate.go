@@ -46,7 +46,7 @@ func (l *language) policyFor(d policy.Definition) (*model.Policy, error) {
 	case strings.TrimSpace(d.Name) == "":
 		return nil, refuse("the policy needs a name")
 	case d.Kind != policy.MaskDefinition && d.Kind != policy.FilterDefinition:
-		return nil, fault.New(fault.Unsupported, "CREATE POLICY makes column masks and row filters; access is a policy of the polaris service, written in the policy server for now (docs/policy-store.md, \"First policies\")")
+		return nil, fault.New(fault.Unsupported, "CREATE POLICY makes column masks and row filters; access is given with GRANT (docs/grants.md)")
 	case tagged == (d.Table.Name != ""):
 		return nil, refuse("the policy is on a table or on a tag, on one of the two")
 	case tagged && l.tagService == "":

@@ -102,7 +102,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		{"needs ON COLUMN", func(d *policy.Definition) { d.Columns = nil }},
 		{"on a table or on a tag", func(d *policy.Definition) { d.Tag = "PII" }},
 		{"on a table or on a tag", func(d *policy.Definition) { d.Table = plan.TableName{} }},
-		{"docs/policy-store.md", func(d *policy.Definition) { d.Kind = policy.AccessDefinition }},
+		{"docs/grants.md", func(d *policy.Definition) { d.Kind = policy.AccessDefinition }},
 		{"pattern", func(d *policy.Definition) { d.Columns = []string{"a*"} }},
 		{"pattern", func(d *policy.Definition) { d.Table.Name = "a?" }},
 		{"pattern", func(d *policy.Definition) { d.Table.Name = "{USER}" }},
