@@ -76,7 +76,7 @@ columns. The password is asked for, or taken from SQE_PASSWORD.`)
 		if name == "" {
 			name = tableName(path)
 		}
-		if err := importFile(ctx, conn, path, name, *format, mode, stdout); err != nil {
+		if err := importFile(ctx, db, conn, path, name, *format, mode, stdout); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
 		if *table != "" {
@@ -123,7 +123,7 @@ func quotedTable(name string) string {
 var imports atomic.Int64
 
 // importFile sends one file.
-func importFile(ctx context.Context, conn *sql.Conn, path, table, format string, mode importMode, stdout io.Writer) error {
+func importFile(ctx context.Context, db *sql.DB, conn *sql.Conn, path, table, format string, mode importMode, stdout io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -151,6 +151,11 @@ func importFile(ctx context.Context, conn *sql.Conn, path, table, format string,
 	default:
 		statement = "CREATE TABLE " + quotedTable(table) + " FROM " + from + format
 	}
+	var id string
+	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		return err
+	}
+	bar.stage = func() string { return stageOf(ctx, db, id) }
 	started := time.Now()
 	stop := bar.show()
 	res, err := conn.ExecContext(ctx, statement)
@@ -170,6 +175,34 @@ func importFile(ctx context.Context, conn *sql.Conn, path, table, format string,
 		return err
 	}
 	return describe(ctx, conn, table, stdout)
+}
+
+// stageOf is what the server says of the statement of a connection; "" when it does
+// not.
+func stageOf(ctx context.Context, db *sql.DB, id string) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, "SHOW PROCESSLIST")
+	if err != nil {
+		return "" // the answer to the statement tells more
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return ""
+	}
+	cells := make([]sql.NullString, len(names))
+	targets := make([]any, len(names))
+	at := map[string]int{}
+	for i, n := range names {
+		targets[i], at[n] = &cells[i], i
+	}
+	for rows.Next() {
+		if rows.Scan(targets...) == nil && cells[at["Id"]].String == id {
+			return printable(cells[at["State"]].String, false)
+		}
+	}
+	return ""
 }
 
 // describe prints the columns of a table.

@@ -18,6 +18,8 @@ type progress struct {
 	terminal bool
 	sent     atomic.Int64
 	started  time.Time
+	// stage, when not nil, asks the server how far it is after the file was sent.
+	stage func() string
 }
 
 func newProgress(to io.Writer, name string, total int64, terminal bool) *progress {
@@ -46,7 +48,8 @@ func (p *progress) show() (stop func()) {
 	shown.Go(func() {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
-		told := 0
+		told, stage := 0, ""
+		var asked time.Time
 		for {
 			select {
 			case <-done:
@@ -59,7 +62,10 @@ func (p *progress) show() (stop func()) {
 			sent := p.sent.Load()
 			switch {
 			case p.terminal:
-				fmt.Fprint(p.to, "\r"+p.line(sent, time.Since(p.started))+"\x1b[K")
+				if sent >= p.total && p.stage != nil && time.Since(asked) > time.Second/2 {
+					stage, asked = p.stage(), time.Now()
+				}
+				fmt.Fprint(p.to, "\r"+p.line(sent, time.Since(p.started), stage)+"\x1b[K")
 			case told == 0:
 				told = 1
 				fmt.Fprintf(p.to, "%s: sending %s\n", p.name, bytesText(p.total))
@@ -78,10 +84,13 @@ func (p *progress) show() (stop func()) {
 // barWidth is how many characters a full bar has.
 const barWidth = 30
 
-// line is the bar after some time.
-func (p *progress) line(sent int64, elapsed time.Duration) string {
+// line is the bar after some time; stage is what the server said last.
+func (p *progress) line(sent int64, elapsed time.Duration, stage string) string {
 	if sent >= p.total {
-		return fmt.Sprintf("%s  [%s] %s sent, committing", p.name, strings.Repeat("=", barWidth), bytesText(p.total))
+		if stage == "" {
+			stage = "committing"
+		}
+		return fmt.Sprintf("%s  [%s] %s sent, %s", p.name, strings.Repeat("=", barWidth), bytesText(p.total), stage)
 	}
 	full := int(sent * barWidth / p.total)
 	rate := int64(float64(sent) / max(elapsed.Seconds(), 0.001))
