@@ -58,3 +58,15 @@ type View struct {
 	Properties map[string]string
 	Version    string
 }
+
+// Preloader is a catalog that is worth telling what will be asked next: it then asks
+// its server for several things at a time and keeps the answers for as long as it
+// may. Nothing is given away by it: the answers are for the principal of ctx alone.
+// The caller has asked whether that principal may know what it names. What fails is
+// left for the call that needs it.
+type Preloader interface {
+	// PreloadNames is for Tables and Views of the namespaces.
+	PreloadNames(ctx context.Context, namespaces [][]string)
+	// PreloadTables is for Table.
+	PreloadTables(ctx context.Context, names []plan.TableName)
+}

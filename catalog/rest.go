@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	icebergio "github.com/apache/iceberg-go/io"
@@ -38,6 +39,9 @@ type REST struct {
 	tables *lru.Cache[scoped, *restTable]
 	views  *lru.Cache[scoped, kept[*View]]
 	lists  *lru.Cache[scoped, kept[any]]
+
+	// vends: answers hold credentials, so that none is kept.
+	vends atomic.Bool
 
 	mu sync.Mutex
 	// changes counts what this process changed: what was asked for before a change is
@@ -307,7 +311,9 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	loaded.until = asked.Add(c.bound)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before == c.changes && !vended(answer) {
+	secret := vended(answer)
+	c.vends.Store(secret)
+	if before == c.changes && !secret {
 		c.tables.Add(key, loaded)
 	}
 	return loaded, nil
@@ -377,4 +383,39 @@ func (c *REST) evict(t *plan.Table) { c.changed(t.Name) }
 func (c *REST) hasTable(ctx context.Context, name plan.TableName) error {
 	_, err := c.load(ctx, name, true)
 	return err
+}
+
+// PreloadNames implements Preloader.
+func (c *REST) PreloadNames(ctx context.Context, namespaces [][]string) {
+	var work []func()
+	for _, ns := range namespaces {
+		work = append(work, func() { _, _ = c.Tables(ctx, ns) }, func() { _, _ = c.Views(ctx, ns) })
+	}
+	c.preload(work)
+}
+
+// PreloadTables implements Preloader.
+func (c *REST) PreloadTables(ctx context.Context, names []plan.TableName) {
+	var work []func()
+	for _, n := range names {
+		work = append(work, func() {
+			if !c.vends.Load() {
+				_, _ = c.load(ctx, n, false)
+			}
+		})
+	}
+	c.preload(work)
+}
+
+// preload does several things at a time, where their answers are kept.
+func (c *REST) preload(work []func()) {
+	if c.bound <= 0 {
+		return
+	}
+	var g errgroup.Group
+	g.SetLimit(together)
+	for _, w := range work {
+		g.Go(func() error { w(); return nil })
+	}
+	_ = g.Wait()
 }

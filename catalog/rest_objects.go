@@ -235,4 +235,7 @@ func (c *REST) RenameView(ctx context.Context, from, to plan.TableName) error {
 	return c.rename(ctx, from, to, true)
 }
 
-var _ Changer = (*REST)(nil)
+var (
+	_ Changer   = (*REST)(nil)
+	_ Preloader = (*REST)(nil)
+)

@@ -46,6 +46,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		return nil, err
 	}
 	if read.Allow {
+		r.tablesAhead(ctx, cat, database, base)
 		t, err := cat.Table(ctx, full, at, kind)
 		if err == nil {
 			r.st.allowed = append(r.st.allowed, grant{t, read.By})
@@ -106,6 +107,7 @@ func (r relations) Databases(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.visibleAhead(ctx, cat, namespaces)
 		for _, ns := range namespaces {
 			ok, err := r.visibleNamespace(ctx, cat, ns)
 			if err != nil {
@@ -116,6 +118,7 @@ func (r relations) Databases(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
+	r.st.ahead.listed(out)
 	return out, nil
 }
 
@@ -161,7 +164,10 @@ func (r relations) Names(ctx context.Context, database string) (tables, views []
 	if err != nil {
 		return nil, nil, fault.New(fault.NoDatabase, "Unknown database '%s'", database)
 	}
-	return r.names(ctx, cat, full.Namespace)
+	r.namesAhead(ctx, cat, database)
+	tables, views, err = r.names(ctx, cat, full.Namespace)
+	r.st.ahead.named(database, tables)
+	return tables, views, err
 }
 
 func (r relations) names(ctx context.Context, cat catalog.Catalog, ns []string) (tables, views []string, err error) {

@@ -33,6 +33,7 @@ type statement struct {
 	allowed []grant
 	changed []permission
 	salt    []byte
+	ahead   ahead
 }
 
 // denial is a refusal of the object gate, for the audit log.
