@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
@@ -65,7 +64,7 @@ func changes(at map[int64]place, edits []edit) *batches {
 	for len(edits) > 0 {
 		some := edits[:min(len(edits), 7)]
 		edits = edits[len(some):]
-		b := array.NewRecordBuilder(memory.DefaultAllocator, changeSchema)
+		b := array.NewRecordBuilder(spoiling, changeSchema)
 		for _, e := range some {
 			b.Field(3).(*array.Int8Builder).Append(e.op)
 			if e.op == Insert {

@@ -16,7 +16,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
@@ -285,7 +284,7 @@ func TestDecimalPrecision(t *testing.T) {
 	l.create("t", creation{schema: iceberg.NewSchema(0, col(1, "price", iceberg.DecimalTypeOf(5, 2))), version: "2"})
 	tb := l.load("t")
 	for v, ok := range map[int64]bool{99999: true, 100000: false, -99999: true, -100000: false} {
-		b := array.NewRecordBuilder(memory.DefaultAllocator, schemaOf(tb))
+		b := array.NewRecordBuilder(spoiling, schemaOf(tb))
 		b.Field(0).(*array.Decimal128Builder).Append(decimal128.FromI64(v))
 		_, err := Append(ctx, tb, &batches{list: []arrow.RecordBatch{b.NewRecordBatch()}}, l.options())
 		if ok != (err == nil) || !ok && !fault.Is(err, fault.OutOfRange) {

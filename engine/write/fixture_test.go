@@ -13,7 +13,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
@@ -194,7 +193,7 @@ func (l *lake) rows(t *plan.Table, texts ...string) *batches {
 
 func (l *lake) fromJSON(s *arrow.Schema, text string) arrow.RecordBatch {
 	l.Helper()
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, s, strings.NewReader(text))
+	rec, _, err := array.RecordFromJSON(spoiling, s, strings.NewReader(text))
 	l.must(err)
 	return rec
 }

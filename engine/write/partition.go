@@ -146,8 +146,12 @@ func (p *partitioner) add(key string, values []any) *partition {
 	row := make(record, len(values))
 	for i, f := range p.fields {
 		v := values[i]
-		if b, ok := v.([]byte); ok {
-			v = append([]byte{}, b...) // nil would read as NULL
+		// A partition lives longer than the batch whose memory its values are read from.
+		switch x := v.(type) {
+		case []byte:
+			v = append([]byte{}, x...) // nil would read as NULL
+		case string:
+			v = strings.Clone(x)
 		}
 		part.values[f.id] = v
 		row[i] = v

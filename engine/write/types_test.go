@@ -94,7 +94,7 @@ func TestTypes(t *testing.T) {
 				// Copy-on-write reads and writes them once more.
 				tb := l.load("t")
 				at := l.places(tb)
-				b := array.NewRecordBuilder(memory.DefaultAllocator, changeSchema)
+				b := array.NewRecordBuilder(spoiling, changeSchema)
 				b.Field(0).AppendNull()
 				b.Field(1).(*array.Int64Builder).Append(at[0].pos)
 				b.Field(2).AppendNull()
@@ -161,7 +161,7 @@ func TestEvolution(t *testing.T) {
 		l.append("t", `[{"id":4,"c":9007199254740993,"a":"new","s":{"z":4,"y":"y4","x":"2024-01-01"}}]`)
 		tb := l.load("t")
 		at := l.places(tb)
-		b := array.NewRecordBuilder(memory.DefaultAllocator, changeSchema)
+		b := array.NewRecordBuilder(spoiling, changeSchema)
 		for _, id := range []int64{2, 4} {
 			b.Field(0).AppendNull()
 			b.Field(1).(*array.Int64Builder).Append(at[id].pos)
@@ -273,7 +273,7 @@ func TestManyPartitions(t *testing.T) {
 
 // TestTake: rows of a batch are taken as they are, NULLs and booleans among them.
 func TestTake(t *testing.T) {
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
+	b := array.NewRecordBuilder(spoiling, arrow.NewSchema([]arrow.Field{
 		{Name: "b", Type: plan.Bool, Nullable: true},
 		{Name: "n", Type: plan.Int64, Nullable: true},
 		{Name: "s", Type: plan.String, Nullable: true},
