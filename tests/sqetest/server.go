@@ -191,8 +191,9 @@ func HashPassword(password string) (string, error) {
 
 // Config writes <dir>/sqe.toml for a server with one catalog, <dir>/catalog.db,
 // whose warehouse is dir, with the policies in <dir>/policies and these users, all
-// with the password "demo". settings are further lines by section, and under
-// "data-service" the name of the service for the data gate (hive when absent).
+// with the password "demo". settings are further lines by section, under
+// "data-service" the name of the service for the data gate (hive when absent), and
+// under "catalogs" the [[catalogs]] sections that take the place of that one.
 func Config(dir, catalog string, users []string, settings map[string]string) (path string, port int, err error) {
 	ports := [2]int{}
 	for i := range ports {
@@ -208,6 +209,16 @@ func Config(dir, catalog string, users []string, settings map[string]string) (pa
 	if dataService == "" {
 		dataService = "hive"
 	}
+	catalogs := settings["catalogs"]
+	if catalogs == "" {
+		catalogs = fmt.Sprintf(`[[catalogs]]
+name = %q
+kind = "sqlite"
+path = "catalog.db"
+warehouse = "."
+default = true
+`, catalog)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `[server]
 address = "127.0.0.1"
@@ -218,13 +229,7 @@ port = %d
 [ops]
 address = "127.0.0.1:%d"
 
-[[catalogs]]
-name = %q
-kind = "sqlite"
-path = "catalog.db"
-warehouse = "."
-default = true
-
+%s
 [[policies]]
 name = "folder"
 kind = "folder"
@@ -242,7 +247,7 @@ hash-key-file = "mask.key"
 [audit]
 file = "audit.jsonl"
 
-`, ports[0], settings["server"], settings["engine"], ports[1], catalog, dataService, settings["policies"], settings["masks"])
+`, ports[0], settings["server"], settings["engine"], ports[1], catalogs, dataService, settings["policies"], settings["masks"])
 	for _, u := range users {
 		fmt.Fprintf(&b, "[[users]]\nname = %q\npassword-hash = %q\n", u, hash)
 		if u == "root" {
