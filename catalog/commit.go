@@ -72,7 +72,8 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 	if ref != nil && ref.SnapshotRefType != table.BranchRef {
 		return staged{}, fault.New(fault.BadStatement, "'%s' is a tag of table %s; only a branch can be written", branch, t.Name)
 	}
-	tx, err := base.NewTransactionOnBranchWithError(branch)
+	var files recorder
+	tx, err := files.of(base).NewTransactionOnBranchWithError(branch)
 	if err != nil {
 		return staged{}, fault.Wrap(fault.Corrupt, err, "The metadata of table %s cannot be changed", t.Name)
 	}
@@ -83,7 +84,7 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 		}
 		t.Handle.(*Handle).ReadRestrictions = restrictions
 	}
-	out := staged{discard: func() { discard(context.WithoutCancel(ctx), base, tx) }}
+	out := staged{discard: files.discard}
 	if err := change(ctx, tx, t); err != nil {
 		if f := interrupted(ctx, err); f != nil && fault.KindOf(err) == fault.Internal {
 			err = f
@@ -96,32 +97,6 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 	}
 	out.updates, out.required = commit.Updates, commit.Requirements
 	return out, nil
-}
-
-// discard deletes the manifests of the snapshots that a transaction staged.
-func discard(ctx context.Context, base *table.Table, tx *table.Transaction) {
-	view, err := tx.StagedTable()
-	if err != nil {
-		return
-	}
-	storage, err := base.FS(ctx)
-	if err != nil {
-		return
-	}
-	for _, s := range view.Metadata().Snapshots() {
-		if base.SnapshotByID(s.SnapshotID) != nil || s.ManifestList == "" {
-			continue
-		}
-		if manifests, err := s.Manifests(storage); err == nil {
-			for _, m := range manifests {
-				// A manifest of another snapshot belongs to the table.
-				if m.SnapshotID() == s.SnapshotID {
-					_ = storage.Remove(m.FilePath())
-				}
-			}
-		}
-		_ = storage.Remove(s.ManifestList)
-	}
 }
 
 // change is the one way in which the metadata of a table that exists is changed.

@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -426,5 +428,12 @@ func TestCauses(t *testing.T) {
 		if got := causes(errors.New(in)); got != "*errors.errorString: "+want {
 			t.Errorf("%q: %q", in, got)
 		}
+	}
+	// Each of several causes is said, and of the operating system its own words.
+	many := fault.Wrap(fault.Unavailable, errors.Join(
+		&fs.PathError{Op: "write", Path: "/v=secret/1", Err: syscall.ENOSPC}, errors.New("2 files (/v=secret/2)"), fmt.Errorf("left: %w", errors.New("class 'secret'")),
+	), "the text")
+	if got := causes(many); !strings.HasSuffix(got, ": the text: write: no space left on device: class") {
+		t.Errorf("%q", got)
 	}
 }

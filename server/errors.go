@@ -5,7 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"sqe/fault"
@@ -113,22 +116,49 @@ func class(text string) string {
 	return strings.TrimRight(text[:min(len(text), longest)], " :")
 }
 
-// causes describes an error and what is below it for the log: the types of the
-// chain, our own texts, and the class of a library's error.
+// causes describes an error and all that is below it for the log: the types, our own
+// texts, what the operating system says, and the class of a library's error.
 func causes(err error) string {
-	var types []string
-	for e := err; e != nil && len(types) < 16; e = errors.Unwrap(e) {
-		types = append(types, fmt.Sprintf("%T", e))
+	var types, texts []string
+	say := func(text string) {
+		if len(texts) < 16 && text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
-	var texts []string
-	for e := err; e != nil && len(texts) < 16; e = errors.Unwrap(e) {
-		if f := (*fault.Fault)(nil); errors.As(e, &f) && e == error(f) {
-			texts = append(texts, f.Text)
-			continue
+	var walk func(error)
+	walk = func(err error) {
+		if len(types) == 16 {
+			return
 		}
-		if errors.Unwrap(e) == nil {
-			texts = append(texts, class(e.Error()))
+		types = append(types, fmt.Sprintf("%T", err))
+		switch e := err.(type) {
+		case *fault.Fault:
+			say(e.Text)
+		case *fs.PathError:
+			say(e.Op)
+		case syscall.Errno:
+			say(e.Error())
+			return
 		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			if below := e.Unwrap(); below != nil {
+				walk(below)
+			} else if !errors.As(err, new(*fault.Fault)) {
+				say(class(err.Error()))
+			}
+		case interface{ Unwrap() []error }:
+			for _, below := range e.Unwrap() {
+				if below != nil {
+					walk(below)
+				}
+			}
+		default:
+			say(class(err.Error()))
+		}
+	}
+	if err != nil {
+		walk(err)
 	}
 	text := strings.Join(texts, ": ")
 	const longest = 2000

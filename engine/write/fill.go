@@ -23,6 +23,9 @@ func Fill(ctx context.Context, rows func(t *plan.Table) (Rows, error), o Options
 		}
 		// A panic goes on after the clean-up.
 		err = last.staged.discard(err)
+		if last.target.handle.Snapshot == nil && last.target.handle.Table.MetadataLocation() == "" {
+			last.staged.folders(last.target.handle.Table.Location())
+		}
 		res = Result{}
 	}()
 	err = create(ctx, func(ctx context.Context, tx *table.Transaction, t *plan.Table) error {

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,6 +35,27 @@ func (s *staged) keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths = nil
+}
+
+// folders removes the folders of a table on a local disk that hold nothing. Nobody
+// else may write into the table: a folder could go in which a file is about to be.
+func (s *staged) folders(location string) {
+	root := spellings(location)
+	if strings.Contains(root[0], "://") {
+		return
+	}
+	for _, r := range root {
+		var dirs []string
+		_ = filepath.WalkDir(r, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append(dirs, p)
+			}
+			return err
+		})
+		for _, d := range slices.Backward(dirs) {
+			_ = os.Remove(d) // which a folder that holds something survives
+		}
+	}
 }
 
 // discard removes the files. cause is the error that is the reason, which comes back
