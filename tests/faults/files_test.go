@@ -58,6 +58,21 @@ func local(location string) string {
 	return path
 }
 
+// hollow are the folders of tables that hold no file.
+func (s *site) hollow() []string {
+	s.Helper()
+	root := filepath.Join(s.warehouse, "s.db")
+	entries, err := os.ReadDir(root)
+	s.must(err)
+	var out []string
+	for _, e := range entries {
+		if len(s.filesIn(filepath.Join(root, e.Name()))) == 0 {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
 // unnamed are the files in a table's folder that neither its metadata nor any of its
 // snapshots names, and folder is the folder.
 func (s *site) unnamed(name string) (files []string, folder string) {
@@ -84,9 +99,8 @@ func (s *site) unnamed(name string) (files []string, folder string) {
 		s.must(err)
 		for _, m := range manifests {
 			named[local(m.FilePath())] = true
-			entries, err := m.FetchEntries(storage, false)
-			s.must(err)
-			for _, e := range entries {
+			for e, err := range m.Entries(storage, true) { // what a snapshot took out is not its own
+				s.must(err)
 				named[local(e.DataFile().FilePath())] = true
 			}
 		}

@@ -28,7 +28,7 @@ func (s *site) staging(before []string) {
 func (s *site) gone(before []string) {
 	s.Helper()
 	deadline := time.Now().Add(20 * time.Second)
-	for len(s.files()) != len(before) && time.Now().Before(deadline) {
+	for (len(s.files()) != len(before) || len(s.hollow()) > 0) && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

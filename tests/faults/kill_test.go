@@ -16,7 +16,7 @@ import (
 
 var (
 	seed   = flag.Uint64("seed", 0, "of what happens when; 0 takes a new one")
-	rounds = flag.Int("rounds", 28, "how often the server is killed")
+	rounds = flag.Int("rounds", 21, "how often the server is killed")
 )
 
 // contents are the rows of a table, the value v by id.

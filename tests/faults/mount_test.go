@@ -129,12 +129,8 @@ func (s *site) same(what string, before []string) {
 	for f := range now {
 		s.Errorf("%s: %s is left", what, f)
 	}
-	entries, err := os.ReadDir(filepath.Join(s.warehouse, "s.db"))
-	s.must(err)
-	for _, e := range entries {
-		if len(s.filesIn(filepath.Join(s.warehouse, "s.db", e.Name()))) == 0 {
-			s.Errorf("%s: an empty folder is left: %s", what, e.Name())
-		}
+	for _, f := range s.hollow() {
+		s.Errorf("%s: an empty folder is left: %s", what, f)
 	}
 }
 
