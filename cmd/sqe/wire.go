@@ -91,6 +91,13 @@ func (in *instance) build(logTo io.Writer) error {
 	if problems := keyProblems(sources, maskOptions); len(problems) > 0 {
 		return errors.Join(problems...)
 	}
+	if temp := string(cfg.Engine.TempDirectory); temp != "" {
+		release, err := ownTemp(temp)
+		if err != nil {
+			return err
+		}
+		in.closing(release)
+	}
 	executor, err := openExecutor(cfg, roots)
 	if err != nil {
 		return err
@@ -188,14 +195,8 @@ func (in *instance) Wait(ctx context.Context) error {
 }
 
 func openExecutor(cfg *config.Config, roots []string) (*duck.Instance, error) {
-	temp := string(cfg.Engine.TempDirectory)
-	if temp != "" {
-		if err := os.MkdirAll(temp, 0o700); err != nil {
-			return nil, fmt.Errorf("engine.temp-directory cannot be made: %w", err)
-		}
-	}
 	return duck.Open(duck.Config{
-		MemoryLimit: int64(cfg.Engine.MemoryLimit), Threads: cfg.Engine.Threads, TempDir: temp,
+		MemoryLimit: int64(cfg.Engine.MemoryLimit), Threads: cfg.Engine.Threads, TempDir: string(cfg.Engine.TempDirectory),
 		MaxTempSize: int64(cfg.Engine.TempLimit), Roots: roots, MaxConcurrent: cfg.Engine.MaxConcurrent,
 	})
 }

@@ -234,3 +234,42 @@ func (s *site) created(name string, o operation, acknowledged bool) {
 		}
 	}
 }
+
+// TestSpilledRows: rows that a killed server had put aside on the disk are gone when
+// it runs again.
+func TestSpilledRows(t *testing.T) {
+	s := newSite(t, catalogKinds[0], 1, map[string]string{"engine": "memory-limit = \"96MiB\"\nthreads = 2"})
+	s.small(modes[0].properties)
+	temp := filepath.Join(filepath.Dir(s.configs[0]), "tmp")
+	spilled := func() (n int) {
+		for _, f := range s.filesIn(temp) {
+			if info, err := os.Stat(f); err == nil && info.Size() > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.exec(0, "INSERT INTO s.t SELECT COUNT(*), MIN(h) FROM (SELECT DISTINCT SHA2(CAST(i AS CHAR), 256) AS h FROM ("+numbers(10_000_000)+") AS n) AS m")
+		result <- err
+	}()
+	for deadline := time.Now().Add(30 * time.Second); spilled() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was put aside: the test shows nothing")
+		}
+	}
+	s.must(s.servers[0].Crash())
+	if err := <-result; err == nil {
+		t.Fatal("the statement ended")
+	}
+	if spilled() == 0 {
+		t.Fatal("nothing was left: the test shows nothing")
+	}
+	s.start(0)
+	if n := spilled(); n > 0 {
+		t.Errorf("%d files of rows are left: %v", n, s.filesIn(temp))
+	}
+	s.want("SELECT id, v FROM s.t ORDER BY id", smallRows)
+	s.clean("t")
+}
