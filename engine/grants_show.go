@@ -65,19 +65,34 @@ func (st *statement) listGrants(ctx context.Context, x *parse.ListGrants) (*Resu
 		}
 		snapshot = snapshot.On(o)
 	}
+	rows, err := st.grantRows(ctx, k, snapshot, func(g policy.Grantee) bool {
+		return (x.To == nil || g == granteesOf([]parse.Grantee{*x.To})[0]) && (st.principal.Admin || slices.Contains(own, g))
+	})
+	if err != nil {
+		return nil, err
+	}
 	out := grantTable()
-	for _, row := range snapshot.List() {
-		switch {
-		case x.To != nil && row.Grantee != granteesOf([]parse.Grantee{*x.To})[0]:
-		case !st.principal.Admin && !slices.Contains(own, row.Grantee):
-		default:
-			if !st.principal.Admin {
-				row.Policy, row.By = "", nil
-			}
-			grantRow(out, row)
-		}
+	for _, row := range rows {
+		grantRow(out, row)
 	}
 	return out.result(), nil
+}
+
+// grantRows are the rows for some grantees, complete. Who granted, and with which
+// policy, is for administrators.
+func (st *statement) grantRows(ctx context.Context, k grants.Keeper, s *grants.Snapshot, of func(policy.Grantee) bool) ([]grants.Row, error) {
+	others := func(r grants.Row) bool { return !of(r.Grantee) }
+	s = s.Of(slices.DeleteFunc(s.List(), others))
+	if err := k.Complete(ctx, s); err != nil {
+		return nil, err
+	}
+	rows := slices.DeleteFunc(s.List(), others)
+	if !st.principal.Admin {
+		for i := range rows {
+			rows[i].Policy, rows[i].By = "", nil
+		}
+	}
+	return rows, nil
 }
 
 // effectiveGrants is SHOW EFFECTIVE GRANTS: everything that says something about a
@@ -102,16 +117,13 @@ func (st *statement) effectiveGrants(ctx context.Context, x *parse.ShowEffective
 	if err != nil {
 		return nil, err
 	}
+	rows, err := st.grantRows(ctx, k, snapshot, func(g policy.Grantee) bool { return ways[g] != "" })
+	if err != nil {
+		return nil, err
+	}
 	out := grantTable()
-	for _, row := range snapshot.List() {
-		way, ok := ways[row.Grantee]
-		if !ok {
-			continue
-		}
-		if !st.principal.Admin {
-			row.Policy, row.By = "", nil
-		}
-		grantRow(out, row, way)
+	for _, row := range rows {
+		grantRow(out, row, ways[row.Grantee])
 	}
 	return out.result(), nil
 }

@@ -12,11 +12,16 @@ import (
 type Keeper interface {
 	// Access reads all access policies.
 	Access(ctx context.Context) (*Snapshot, error)
+	// Complete fills in who made the policies, and when, where a list does not tell.
+	Complete(ctx context.Context, s *Snapshot) error
 	// Plan says what Apply would do.
 	Plan(ctx context.Context, s *Statement) (*Outcome, error)
 	// Apply does a statement as a whole: what was written is taken back when a part
 	// cannot be.
 	Apply(ctx context.Context, by policy.Author, s *Statement) (*Outcome, error)
+
+	// Clean takes back rights that lead to nothing (see Clean).
+	Clean(ctx context.Context, by policy.Author) (*Outcome, error)
 
 	// GroupsOf lists the groups that the server knows a user in; none for a user that it
 	// does not have.

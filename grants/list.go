@@ -61,6 +61,9 @@ func (s *Snapshot) rowsOf(p *Policy, items []Item, g policy.Grantee, deny bool) 
 		r = Resource{Catalog: first(p.Elements["catalog"]), Namespace: first(p.Elements["namespace"]), Table: first(p.Elements["table"])}
 	}
 	by := p.labelled(grantorLabel, g)
+	if deny {
+		by = p.labelled(denierLabel, g)
+	}
 	if len(by) == 0 && p.CreatedBy != "" {
 		by = []string{p.CreatedBy}
 	}
@@ -90,7 +93,7 @@ func (s *Snapshot) rowsOf(p *Policy, items []Item, g policy.Grantee, deny bool) 
 	}
 	if way := intersection(minus(p.labelled(traversalLabel, g), told), types); !deny && len(way) > 0 {
 		row := base
-		row.Privilege, row.Way = strings.Join(way, ", "), true
+		row.Privilege, row.Way, row.By = strings.Join(way, ", "), true, nil
 		out = append(out, row)
 		types = minus(types, way)
 	}
@@ -150,6 +153,15 @@ func (p *Policy) place() string {
 		}
 	}
 	return strings.Join(parts, ".")
+}
+
+// Of is the part of the snapshot that rows were read from.
+func (s *Snapshot) Of(rows []Row) *Snapshot {
+	names := map[string]bool{}
+	for _, r := range rows {
+		names[r.Policy] = true
+	}
+	return &Snapshot{Root: s.Root, Policies: slices.DeleteFunc(slices.Clone(s.Policies), func(p *Policy) bool { return !names[p.Name] })}
 }
 
 // On is the part of the snapshot that says something about an object: policies on

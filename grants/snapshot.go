@@ -208,6 +208,7 @@ const (
 	grantorLabel   = "chm-grantor:"   // TYPE:name:grantor
 	traversalLabel = "sqe:traversal=" // TYPE:name:access type: given on the way to something below
 	denyLabel      = "sqe:deny="      // TYPE:name:PRIVILEGE: there is such a denial
+	denierLabel    = "sqe:denied-by=" // TYPE:name:who denied
 	managedLabel   = "managed-by:sqe"
 )
 

@@ -296,6 +296,7 @@ func (r *run) deny(name string, s Step, g policy.Grantee) {
 	r.edit(s.Resource, func(p *Policy) {
 		p.Deny = give(p.Deny, g, s.Types, false)
 		p.addLabel(label(denyLabel, g, name))
+		p.addLabel(label(denierLabel, g, r.By))
 	})
 }
 
@@ -330,7 +331,6 @@ func (r *run) revoke(name string, o Object, s Step, g policy.Grantee) error {
 	r.edit(at, func(p *Policy) {
 		p.Allow = take(p.Allow, g, gone, true)
 		p.dropLabel(label(grantLabel, g, name))
-		r.forget(p, g)
 		for _, t := range minus(intersection(have, needed), others) {
 			if own {
 				p.addLabel(label(traversalLabel, g, t))
@@ -339,6 +339,7 @@ func (r *run) revoke(name string, o Object, s Step, g policy.Grantee) error {
 		if denied {
 			r.lift(p, name, s, g)
 		}
+		r.forget(p, g)
 	})
 	r.remains(at, g, s.Types)
 	r.ascend(o, g)
@@ -363,11 +364,13 @@ func (r *run) others(p *Policy, g policy.Grantee, but string, types []string) st
 	return "its grant of " + strings.Join(by, " and ") + " has it"
 }
 
-// forget drops the names of grantors of whom no grant is left.
+// forget drops the names of those who granted and denied what is gone.
 func (r *run) forget(p *Policy, g policy.Grantee) {
-	if len(p.labelled(grantLabel, g)) == 0 {
-		for _, by := range p.labelled(grantorLabel, g) {
-			p.dropLabel(label(grantorLabel, g, by))
+	for what, who := range map[string]string{grantLabel: grantorLabel, denyLabel: denierLabel} {
+		if len(p.labelled(what, g)) == 0 {
+			for _, by := range p.labelled(who, g) {
+				p.dropLabel(label(who, g, by))
+			}
 		}
 	}
 }
@@ -463,7 +466,6 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 		for _, name := range p.labelled(grantLabel, g) {
 			p.dropLabel(label(grantLabel, g, name))
 		}
-		r.forget(p, g)
 		for _, t := range p.labelled(traversalLabel, g) {
 			p.dropLabel(label(traversalLabel, g, t))
 		}
@@ -476,6 +478,7 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 				p.dropLabel(label(denyLabel, g, name))
 			}
 		}
+		r.forget(p, g)
 	})
 	if len(needed) > 0 {
 		r.notice("the %s %s keeps the right to find %s: it was granted something inside", g.Kind, g.Name, o)

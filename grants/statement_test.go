@@ -135,6 +135,46 @@ func readPolicy(t *testing.T, d *datadriven.TestData) *Policy {
 	return p
 }
 
+// TestMendAndClean: what another writer took away or left is made what it must be.
+func TestMendAndClean(t *testing.T) {
+	s := &Statement{Verb: Grant, Targets: []Target{{"SELECT", objectOf("wh.sales/eu.orders")}}, Grantees: []policy.Grantee{grantee("dave")}, By: "carol", Administrator: true}
+	out, err := s.Run(&Snapshot{Root: Any})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := out.After
+	for _, p := range whole.Policies {
+		at, _ := p.resource()
+		if at.Level() == TableLevel {
+			continue
+		}
+		mended := s.Mend(whole.With(at, nil))
+		if len(mended.Changes) != 1 || len(Diff(mended.After.At(at), p)) > 0 {
+			t.Errorf("without the policy on %s: %+v", at, mended.Changes)
+		}
+	}
+	var table Resource
+	for _, p := range whole.Policies {
+		if at, _ := p.resource(); at.Level() == TableLevel {
+			table = at
+		}
+	}
+	left := whole.With(table, nil)
+	for _, p := range left.Policies { // as a system that labels no traversal leaves it
+		p.Labels = nil
+	}
+	if cleaned := Clean(left, "carol"); len(cleaned.After.Policies) > 0 || len(cleaned.Notices) != 3 {
+		t.Errorf("left: %+v", cleaned)
+	}
+	// What somebody else made stays.
+	for _, p := range left.Policies {
+		p.Name = "by hand " + p.Name
+	}
+	if cleaned := Clean(left, "carol"); len(cleaned.Changes) > 0 {
+		t.Errorf("cleaned: %+v", cleaned.Changes)
+	}
+}
+
 // fact is a grant or a denial of the model.
 type fact struct {
 	grantee   policy.Grantee
@@ -203,6 +243,12 @@ func TestRandomStatements(t *testing.T) {
 			}
 			snapshot = out.After
 			compare(t, snapshot, grants, denials, log)
+			if m := s.Mend(snapshot); len(m.Changes) > 0 {
+				t.Fatalf("%s: there is something to mend: %+v", strings.Join(log, "\n"), m.Changes)
+			}
+			if c := Clean(snapshot, "carol"); len(c.Changes) > 0 {
+				t.Fatalf("%s: there is something to clean: %+v", strings.Join(log, "\n"), c.Changes)
+			}
 		}
 		// When all is taken back nothing is left.
 		for _, m := range []map[fact]bool{grants, denials} {

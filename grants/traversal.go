@@ -45,13 +45,16 @@ func (s *Snapshot) explained(p *Policy, g policy.Grantee, but string) []string {
 }
 
 // needed are the types that a grantee needs on a resource to reach what it was
-// given below it.
-func (s *Snapshot) needed(r Resource, g policy.Grantee) []string {
+// given below it, by whomever.
+func (s *Snapshot) needed(r Resource, g policy.Grantee) []string { return s.needs(r, g, true) }
+
+// needs is needed, or with all false what grants need of which labels tell.
+func (s *Snapshot) needs(r Resource, g policy.Grantee, all bool) []string {
 	var out []string
 	for _, p := range s.Policies {
 		at, plain := p.resource()
 		if !plain {
-			if p.below(r) && slices.ContainsFunc(p.Allow, func(i Item) bool { return i.names(g) }) {
+			if all && p.below(r) && slices.ContainsFunc(p.Allow, func(i Item) bool { return i.names(g) }) {
 				out = union(out, basics[r.Level()])
 			}
 			continue
@@ -61,6 +64,9 @@ func (s *Snapshot) needed(r Resource, g policy.Grantee) []string {
 		}
 		for _, privilege := range p.grants(g) {
 			out = union(out, planned(r.Root, privilege, at.Object(), r))
+		}
+		if !all {
+			continue
 		}
 		// What no grant explains was given by somebody else, who knows what for.
 		rest := minus(heldAlso(p.Allow, g), s.explained(p, g, ""))

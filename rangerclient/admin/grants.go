@@ -48,6 +48,30 @@ func (k *keeper) Access(ctx context.Context) (*grants.Snapshot, error) {
 	return now.Snapshot, nil
 }
 
+// maxDetails bounds how many policies are asked for one by one.
+const maxDetails = 200
+
+// Complete implements grants.Keeper. Lists of a Ranger Admin leave out who made a
+// policy; of very many only the first are asked for.
+func (k *keeper) Complete(ctx context.Context, s *grants.Snapshot) error {
+	for n, p := range s.Policies {
+		if n == maxDetails {
+			break
+		}
+		if p.CreatedAt != 0 {
+			continue
+		}
+		whole, err := absent(k.server.Policy(ctx, p.ID))
+		if err != nil {
+			return k.fault(err, k.service())
+		}
+		if whole != nil {
+			p.CreatedBy, p.CreatedAt = whole.CreatedBy, whole.CreateTime
+		}
+	}
+	return nil
+}
+
 func (k *keeper) service() string { return k.config.PolarisService }
 
 func (k *keeper) read(ctx context.Context) (*access, error) {
@@ -262,9 +286,84 @@ type written struct {
 	before, after *model.Policy
 }
 
-// Apply implements grants.Keeper.
+// tries bounds how often a statement is done again when others change the same.
+const tries = 4
+
+// Apply implements grants.Keeper. When somebody else changed the same at the same
+// moment, what was done is taken back and done again to what is there now.
 func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statement) (*grants.Outcome, error) {
 	s = k.statement(s)
+	ctx = WithAuthor(ctx, Author{User: by.User, From: by.From})
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	for n := 1; ; n++ {
+		now, err := k.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out, err := s.Run(now.Snapshot)
+		if err != nil {
+			return nil, err
+		}
+		if err := k.known(ctx, s); err != nil {
+			return nil, err
+		}
+		if len(out.Changes) == 0 {
+			return out, nil
+		}
+		done, err := k.writeAll(ctx, now, s.Run, out)
+		if err == nil {
+			err = k.mend(ctx, s)
+		}
+		switch {
+		case err == nil:
+			return out, k.done(ctx, "the statement")
+		case fault.Is(err, fault.Conflict) && done == nil && n < tries && ctx.Err() == nil:
+		default:
+			return nil, err
+		}
+	}
+}
+
+// rerun does a statement to other policies than those for which it was planned.
+type rerun func(*grants.Snapshot) (*grants.Outcome, error)
+
+// writeAll makes the changes of an outcome, or none: then done is nil.
+func (k *keeper) writeAll(ctx context.Context, now *access, again rerun, out *grants.Outcome) (done []written, err error) {
+	for _, c := range out.Changes {
+		w, err := k.write(ctx, now, again, c)
+		if err != nil {
+			// What was done is taken back, whether or not somebody waits.
+			return k.undo(context.WithoutCancel(ctx), done, c, err)
+		}
+		done = append(done, w)
+	}
+	return done, nil
+}
+
+// mend looks, when a statement is written, whether another one that was done at the
+// same moment took away what this one relies on, or the other way round.
+func (k *keeper) mend(ctx context.Context, s *grants.Statement) error {
+	ctx = context.WithoutCancel(ctx)
+	for range tries {
+		now, err := k.read(ctx)
+		if err != nil {
+			return err
+		}
+		out := s.Mend(now.Snapshot)
+		if len(out.Changes) == 0 {
+			return nil
+		}
+		_, err = k.writeAll(ctx, now, func(x *grants.Snapshot) (*grants.Outcome, error) { return s.Mend(x), nil }, out)
+		if err != nil && !fault.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "others change the same all the time; the statement is done, but look with CHECK ACCESS and SHOW GRANTS, and repeat it")
+}
+
+// Clean implements grants.Keeper.
+func (k *keeper) Clean(ctx context.Context, by policy.Author) (*grants.Outcome, error) {
 	ctx = WithAuthor(ctx, Author{User: by.User, From: by.From})
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -272,31 +371,19 @@ func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statemen
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.Run(now.Snapshot)
-	if err != nil {
-		return nil, err
-	}
-	if err := k.known(ctx, s); err != nil {
-		return nil, err
-	}
+	out := grants.Clean(now.Snapshot, by.User)
 	if len(out.Changes) == 0 {
 		return out, nil
 	}
-	var done []written
-	for _, c := range out.Changes {
-		w, err := k.write(ctx, now, s, c)
-		if err != nil {
-			// What was done is taken back, whether or not somebody waits.
-			return nil, k.undo(context.WithoutCancel(ctx), done, c, err)
-		}
-		done = append(done, w)
+	if _, err := k.writeAll(ctx, now, func(x *grants.Snapshot) (*grants.Outcome, error) { return grants.Clean(x, by.User), nil }, out); err != nil {
+		return nil, err
 	}
-	return out, k.done(ctx, "the statement")
+	return out, k.done(ctx, "the cleanup")
 }
 
 // write makes one change. When the policy is not any more what the change was
 // computed from, the statement is done again to what it is now.
-func (k *keeper) write(ctx context.Context, now *access, s *grants.Statement, c grants.Change) (w written, err error) {
+func (k *keeper) write(ctx context.Context, now *access, again rerun, c grants.Change) (w written, err error) {
 	at := Place{Service: k.service(), Type: model.AccessPolicy, Resources: map[string]model.Resource{}, Plain: true}
 	elements := map[string][]string{}
 	for e, v := range c.Resource.Elements() {
@@ -314,11 +401,11 @@ func (k *keeper) write(ctx context.Context, now *access, s *grants.Statement, c 
 		}
 		next := c.After
 		if len(grants.Diff(c.Before, is)) > 0 || (c.Before == nil) != (is == nil) {
-			again, err := s.Run(now.With(c.Resource, is))
+			out, err := again(now.With(c.Resource, is))
 			if err != nil {
 				return nil, err
 			}
-			next = again.After.At(c.Resource)
+			next = out.After.At(c.Resource)
 		}
 		switch {
 		case next == nil:
@@ -334,39 +421,36 @@ func (k *keeper) write(ctx context.Context, now *access, s *grants.Statement, c 
 	return w, err
 }
 
-// undo takes back what was written, the last first, and says how that went.
-func (k *keeper) undo(ctx context.Context, done []written, failed grants.Change, cause error) error {
+// undo takes back what was written, the last first, and says how that went. left is
+// what could not be taken back; nil: everything was.
+func (k *keeper) undo(ctx context.Context, done []written, failed grants.Change, cause error) (left []written, err error) {
 	cause = k.fault(cause, k.service())
-	kind := fault.KindOf(cause)
+	kind, text := fault.KindOf(cause), cause.Error()
 	where := "the policy for " + failed.Resource.String()
 	if len(done) == 0 {
-		return fault.Wrap(kind, cause, "%s: %s; nothing was changed", where, cause)
+		return nil, fault.Wrap(kind, cause, "%s: %s; nothing was changed", where, text)
 	}
-	var left []string
-	slices.Reverse(done)
-	for _, w := range done {
+	var names []string
+	for _, w := range slices.Backward(done) {
 		if err := k.restore(ctx, w); err != nil {
-			name := ""
-			if p := w.after; p != nil {
-				name = p.Name
-			} else if w.before != nil {
-				name = w.before.Name
-			}
-			left = append(left, name)
+			left, names = append(left, w), append(names, w.name())
 			cause = errors.Join(cause, err)
 		}
 	}
-	text := cause.Error()
-	if i := strings.IndexByte(text, '\n'); i >= 0 {
-		text = text[:i]
-	}
 	if len(left) > 0 {
-		return fault.Wrap(kind, cause, "%s: %s. Of what was written before, the policies %s could not be taken back: look at them, and repeat the statement or REVOKE it", where, text, strings.Join(left, ", "))
+		return left, fault.Wrap(kind, cause, "%s: %s. Of what was written before, the policies %s could not be taken back: look at them, and repeat the statement or REVOKE it", where, text, strings.Join(names, ", "))
 	}
 	if err := k.done(ctx, "that nothing was changed"); err != nil {
-		return err
+		return nil, err
 	}
-	return fault.Wrap(kind, cause, "%s: %s. What was written before (%d) was taken back; nothing was changed", where, text, len(done))
+	return nil, fault.Wrap(kind, cause, "%s: %s. What was written before (%d) was taken back; nothing was changed", where, text, len(done))
+}
+
+func (w written) name() string {
+	if w.after != nil {
+		return w.after.Name
+	}
+	return w.before.Name
 }
 
 // restore makes a policy what it was before an edit, with what others changed since.

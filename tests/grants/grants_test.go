@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"sqe/masks"
 	"sqe/policy"
 	"sqe/policystore"
+	"sqe/policystore/rest"
 	"sqe/rangerclient"
 	"sqe/rangerclient/admin"
 	"sqe/rangerclient/model"
@@ -42,11 +44,14 @@ type lake struct {
 	sessions map[string]*engine.Session
 }
 
-// failing is the store with writes that fail when a test says so.
+// failing is a policy server with writes that fail when a test says so.
 type failing struct {
-	*policystore.Store
+	admin.Server
 	lake *lake
 }
+
+// Name is the same for every sink, so that all give the same answers.
+func (failing) Name() string { return "the policy server" }
 
 func (f failing) fail(p string) error {
 	if f.lake.fails == nil {
@@ -59,14 +64,14 @@ func (f failing) CreatePolicy(ctx context.Context, p *model.Policy) (*model.Poli
 	if err := f.fail(p.Name); err != nil {
 		return nil, err
 	}
-	return f.Store.CreatePolicy(ctx, p)
+	return f.Server.CreatePolicy(ctx, p)
 }
 
 func (f failing) UpdatePolicy(ctx context.Context, p *model.Policy) (*model.Policy, error) {
 	if err := f.fail(p.Name); err != nil {
 		return nil, err
 	}
-	return f.Store.UpdatePolicy(ctx, p)
+	return f.Server.UpdatePolicy(ctx, p)
 }
 
 // members of the tests: the groups and roles of each user.
@@ -74,7 +79,13 @@ var members = map[string]struct{ groups, roles []string }{
 	"ann": {[]string{"eu"}, []string{"teller"}}, "ben": {[]string{"eu"}, nil}, "cat": {nil, []string{"teller", "senior"}}, "dan": {nil, nil},
 }
 
-func open(t *testing.T) *lake {
+// sinks are the policy servers that the tests run over: the embedded store, and a
+// Ranger Admin, as which the store answers over REST.
+var sinks = []string{"store", "rest"}
+
+func open(t *testing.T) *lake { return openOver(t, "store") }
+
+func openOver(t *testing.T, sink string) *lake {
 	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
 	must := func(err error) {
@@ -120,12 +131,24 @@ func open(t *testing.T) *lake {
 		_, err = store.CreateRole(ctx, &model.Role{Name: name, Users: users})
 		must(err)
 	}
-	source, err := rangerclient.OpenStore(rangerclient.StoreConfig{Name: "store", Store: store, PolarisService: "polaris", DataService: "hive"})
+	var server admin.Server = store
+	var source *rangerclient.Source
+	if sink == "store" {
+		source, err = rangerclient.OpenStore(rangerclient.StoreConfig{Name: "store", Store: store, PolarisService: "polaris", DataService: "hive"})
+	} else {
+		face := httptest.NewServer(rest.New(store, rest.Options{}))
+		t.Cleanup(face.Close)
+		server, err = admin.OpenREST(admin.RESTConfig{URL: face.URL, Username: "admin", Password: "Passw0rd-of-tests"})
+		must(err)
+		source, err = rangerclient.OpenREST(rangerclient.RESTConfig{
+			Name: "store", URL: face.URL, Username: "admin", Password: "Passw0rd-of-tests", PolarisService: "polaris", DataService: "hive",
+		})
+	}
 	must(err)
 	t.Cleanup(func() { _ = source.Close() })
 	must(source.Reload(ctx))
 	l := &lake{T: t, store: store, sessions: map[string]*engine.Session{}}
-	a, err := admin.New(failing{store, l}, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload})
+	a, err := admin.New(failing{server, l}, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload})
 	must(err)
 	l.engine = engine.New(engine.Options{
 		Catalogs: registry, Sources: []policy.Source{source}, Administrators: []policy.Administrator{a}, Duck: executor, Scans: scan.New(scan.Options{}),
@@ -209,8 +232,14 @@ var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 // TestStatements runs testdata/statements: statements of users, with what they
 // answer.
 func TestStatements(t *testing.T) {
+	for _, sink := range sinks {
+		t.Run(sink, func(t *testing.T) { statements(t, sink) })
+	}
+}
+
+func statements(t *testing.T, sink string) {
 	datadriven.Walk(t, "testdata/statements", func(t *testing.T, path string) {
-		l := open(t)
+		l := openOver(t, sink)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if l.sessions[d.Cmd] == nil {
 				t.Fatalf("%s: nobody is called %s", d.Pos, d.Cmd)
@@ -260,7 +289,13 @@ func (l *lake) policies() string {
 // TestAllOrNothing: whichever write of a statement fails, what was before is there
 // again, and the statement says so.
 func TestAllOrNothing(t *testing.T) {
-	l := open(t)
+	for _, sink := range sinks {
+		t.Run(sink, func(t *testing.T) { allOrNothing(openOver(t, sink)) })
+	}
+}
+
+func allOrNothing(l *lake) {
+	t := l.T
 	l.root("GRANT SELECT ON customers TO ROLE teller")
 	l.root("GRANT USE ON SCHEMA bank TO ben")
 	before := l.policies()
@@ -328,7 +363,13 @@ func strip(s string) string { return strings.ReplaceAll(s, "sqe:by=root ", "") }
 
 // TestSimultaneous: many grant at once, and nothing is lost.
 func TestSimultaneous(t *testing.T) {
-	l := open(t)
+	for _, sink := range sinks {
+		t.Run(sink, func(t *testing.T) { simultaneous(openOver(t, sink)) })
+	}
+}
+
+func simultaneous(l *lake) {
+	t := l.T
 	var wait sync.WaitGroup
 	users := []string{"ann", "ben", "cat", "dan"}
 	tables := []string{"customers", "payments"}

@@ -65,11 +65,17 @@ func (m *reading) may(user, table, ability string) bool {
 // TestRandom holds random sequences of statements to the model: what the model says
 // is what CHECK ACCESS says, and what happens when the user tries.
 func TestRandom(t *testing.T) {
+	for i, sink := range sinks {
+		t.Run(sink, func(t *testing.T) { random(openOver(t, sink), 3-2*i) })
+	}
+}
+
+func random(l *lake, rounds int) {
+	t := l.T
 	tables := []string{"bank.customers", "bank.payments", "sales.t", "sales.eu.t", "sales.eu.de.t"}
 	objects := append([]string{"ALL TABLES IN SCHEMA bank", "ALL TABLES IN SCHEMA sales", "ALL TABLES IN SCHEMA sales.eu", "ALL TABLES IN CATALOG lake"}, tables...)
 	grantees := []string{"USER ann", "USER ben", "USER cat", "USER dan", "GROUP eu", "ROLE teller", "ROLE senior", "PUBLIC"}
 	privileges := []string{"SELECT", "INSERT", "MODIFY", "DROP"}
-	l := open(t)
 	l.root("GRANT CREATE TABLE ON SCHEMA sales, sales.eu, sales.eu.de TO dan")
 	for _, table := range tables[2:] {
 		if _, _, err := l.ask("dan", "CREATE TABLE "+table+" (id INT)"); err != nil {
@@ -80,7 +86,6 @@ func TestRandom(t *testing.T) {
 	if left := l.policies(); left != "" {
 		t.Fatalf("left:\n%s", left)
 	}
-	rounds := 4
 	if testing.Short() {
 		rounds = 1
 	}
