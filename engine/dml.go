@@ -76,13 +76,18 @@ func (st *statement) mayWrite(ctx context.Context, command string, ref parse.Tab
 	if err != nil {
 		return nil, err
 	}
-	err = st.mayTable(ctx, command, o, tableDataWrite, policy.TableDataRead)
+	return o, st.orView(ctx, o, st.mayTable(ctx, command, o, tableDataWrite, policy.TableDataRead))
+}
+
+// orView is the error for a name of no table, when it is that of a view which the
+// principal may see.
+func (st *statement) orView(ctx context.Context, o *object, err error) error {
 	if fault.Is(err, fault.NotFound) {
 		if kind, known := st.occupant(ctx, o); known == nil && kind == byView {
-			return nil, fault.New(fault.Unsupported, "'%s' is a view and its rows cannot be changed; change the tables that it reads", o.Name)
+			return fault.New(fault.Unsupported, "'%s' is a view and its rows cannot be changed; change the tables that it reads", o.Name)
 		}
 	}
-	return o, err
+	return err
 }
 
 // again runs a statement anew when others changed meanwhile what it had read.
@@ -221,7 +226,7 @@ func (st *statement) truncate(ctx context.Context, x *parse.Truncate) (*Result, 
 	return st.again(ctx, func() (*Result, error) {
 		t, err := o.load(ctx)
 		if err != nil {
-			return nil, err
+			return nil, st.orView(ctx, o, err)
 		}
 		b, err := st.bound(ctx, t)
 		if err != nil {
