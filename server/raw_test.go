@@ -112,12 +112,18 @@ func login(caps uint32, user, auth, method string) []byte {
 // rawLogin logs in over TLS with caching_sha2_password.
 func rawLogin(t testing.TB, s *setup) *raw {
 	t.Helper()
+	return rawLoginAs(t, s, rawCaps)
+}
+
+// rawLoginAs is rawLogin of a client with other capabilities.
+func rawLoginAs(t testing.TB, s *setup, caps uint32) *raw {
+	t.Helper()
 	r, _ := rawDial(t, s)
 	if err := r.encrypt(&tls.Config{InsecureSkipVerify: true}); err != nil {
 		t.Fatal(err)
 	}
 	scramble := sha256.Sum256([]byte("any"))
-	r.write(login(rawCaps, "alice", string(scramble[:]), wire.MethodCachingSHA2))
+	r.write(login(caps, "alice", string(scramble[:]), wire.MethodCachingSHA2))
 	if p := r.read(); len(p) != 2 || p[1] != wire.SHA2FullAuth {
 		t.Fatalf("%q", p)
 	}

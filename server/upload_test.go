@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sqe/engine"
 	"sqe/fault"
 	"sqe/plan"
+	"sqe/server/wire"
 )
 
 // uploads answers statements that read a file of the client: "load NAME" reads all of
@@ -214,4 +216,71 @@ func (s *setup) lastInfo() engine.ConnInfo {
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
 	return s.engine.infos[len(s.engine.infos)-1]
+}
+
+// TestUploadPackets: what a client sends in the place of a file, packet by packet.
+func TestUploadPackets(t *testing.T) {
+	s, got := uploads(t, func(o *Options) { o.MaxPacket = 1 << 20 })
+	open := func() *raw {
+		t.Helper()
+		r := rawLoginAs(t, s, rawCaps|wire.ClientLocalFiles)
+		r.command(wire.ComQuery, "load")
+		if p := r.read(); string(p) != "\xfbReader::x" {
+			t.Fatalf("the request is %q", p)
+		}
+		r.out.Sequence(2)
+		return r
+	}
+	r := open()
+	for range 600 { // the numbers of packets go round
+		r.write([]byte("ab"))
+	}
+	r.write(nil)
+	r.in.Expect(byte((2 + 601) % 256))
+	if p := r.read(); p[0] != 0 || len(*got) != 1200 {
+		t.Errorf("%q after %d bytes", p, len(*got))
+	}
+	r.command(wire.ComPing, "")
+	if p := r.read(); p[0] != 0 {
+		t.Errorf("ping: %q", p)
+	}
+
+	*got = nil
+	r = open()
+	r.write([]byte("ab"))
+	r.out.Sequence(9)
+	r.write([]byte("cd"))
+	if !r.gone() {
+		t.Error("packets out of order: the connection goes on")
+	}
+	r = open()
+	_ = errors.Join(r.out.End(append(r.out.Begin(), make([]byte, 2<<20)...)), r.out.Flush()) // the server may hang up before the end
+	if !r.gone() {
+		t.Error("a packet beyond the limit: the connection goes on")
+	}
+	r = open()
+	r.write([]byte("ab"))
+	_ = r.nc.Close() // half a file
+	// A client that did not say that it sends files is not asked.
+	r = rawLoginAs(t, s, rawCaps)
+	r.command(wire.ComQuery, "load")
+	if p := r.read(); failure(p) == 0 {
+		t.Errorf("%q", p)
+	}
+	// A command while a file is asked for is a part of the file.
+	r = open()
+	r.write(append([]byte{byte(wire.ComQuery)}, "set"...))
+	r.write(nil)
+	r.in.Expect(4)
+	if p := r.read(); p[0] != 0 || string(*got) != "\x03set" {
+		t.Errorf("%q, %q", p, *got)
+	}
+}
+
+// gone reads answers until the server closes the connection.
+func (r *raw) gone() bool {
+	_ = r.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, err := io.Copy(io.Discard, r.nc)
+	var timeout net.Error
+	return err == nil || !(errors.As(err, &timeout) && timeout.Timeout())
 }
