@@ -226,7 +226,7 @@ func (k *keySet) VerifySignature(ctx context.Context, raw string) ([]byte, error
 }
 
 func (p *Provider) signed(ctx context.Context, raw string) ([]byte, error) {
-	jws, err := jose.ParseSigned(raw, p.algorithms)
+	jws, err := jose.ParseSignedCompact(raw, p.algorithms)
 	if err != nil || len(jws.Signatures) != 1 {
 		return nil, ReasonMalformed
 	}
