@@ -129,6 +129,126 @@ func TestNoMaskIsWritten(t *testing.T) {
 	must(t, f.sue, whole, "1|anna|EU|0\n2|new|EU|21\n3|cleo|US|30")
 }
 
+// TestNothingIsUnveiled: no statement makes a policy show, or tell of, a value that it
+// hides from the user and that the statement keeps.
+func TestNothingIsUnveiled(t *testing.T) {
+	f, eve := people(t)
+	restrict := f.gate.state.restrict
+	f.gate.state.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions {
+		r := restrict(p, t)
+		if p.Name != "eve" {
+			return r
+		}
+		origin := policy.Origin{Source: "gate", Policy: "more", ID: 3}
+		switch t.Name.Name {
+		case "agreed": // the mask looks at another column
+			r.Columns[column(t, "phone")] = policy.ColumnRule{Kind: policy.Mask, Action: "CUSTOM", SQL: "CASE WHEN consent THEN phone END", Origin: origin}
+		case "guessed": // the filter looks at a masked column
+			r.Filters = []policy.RowFilter{{SQL: "region = 'EU' OR ssn = guess", Origin: origin}}
+			r.Columns[column(t, "ssn")] = policy.ColumnRule{Kind: policy.Mask, Action: "MASK", Origin: origin}
+		case "parts", "twice", "buckets": // what decides the partition is masked
+			r.Columns[column(t, "secret")] = policy.ColumnRule{Kind: policy.Mask, Action: "MASK_NULL", Origin: origin}
+		}
+		return r
+	}
+	for _, text := range []string{
+		"CREATE TABLE agreed (id BIGINT, phone STRING, consent BOOLEAN)", "INSERT INTO agreed VALUES (1, '555-1', FALSE), (2, '555-2', TRUE)",
+		"CREATE TABLE guessed (id BIGINT, ssn STRING, guess STRING, region STRING, n INT)", "INSERT INTO guessed VALUES (1, '123', 'x', 'EU', 0)",
+		"CREATE TABLE parts (id BIGINT, secret STRING) PARTITIONED BY (secret)", "INSERT INTO parts VALUES (1, 'anna'), (2, 'bert')",
+		"CREATE TABLE twice (id BIGINT, k INT, secret STRING) PARTITIONED BY (k, secret)", "INSERT INTO twice VALUES (1, 1, 'anna'), (2, 1, 'bert')",
+		"CREATE TABLE buckets (id BIGINT, k INT, secret STRING) PARTITIONED BY (k, BUCKET(4, secret))", "INSERT INTO buckets VALUES (1, 1, 'anna'), (2, 1, 'bert')",
+	} {
+		f.do(f.sue, text)
+	}
+	for table, texts := range map[string][]string{
+		"agreed": {
+			"UPDATE agreed SET consent = TRUE", "UPDATE agreed SET consent = TRUE, id = 7 WHERE id = 1",
+			"MERGE INTO agreed a USING (SELECT 1 AS id) s ON a.id = s.id WHEN MATCHED AND a.id = 0 THEN UPDATE SET phone = '1', consent = TRUE WHEN MATCHED THEN UPDATE SET consent = TRUE",
+			"MERGE INTO agreed a USING (SELECT 9 AS id) s ON a.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET consent = TRUE",
+		},
+		"guessed": {
+			"UPDATE guessed SET guess = '123', region = 'US'", "UPDATE guessed SET guess = '124', region = 'US'", "UPDATE guessed SET region = 'US'",
+			"MERGE INTO guessed g USING (SELECT 1 AS id) s ON g.id = s.id WHEN MATCHED THEN UPDATE SET guess = '123', region = 'US'",
+		},
+		"parts": {
+			"INSERT OVERWRITE parts PARTITION (secret = 'anna') (id) SELECT 3", "INSERT OVERWRITE parts PARTITION (secret = 'anna') (id) SELECT id FROM parts WHERE FALSE",
+			"INSERT OVERWRITE parts PARTITION (secret) SELECT 3, 'anna'",
+		},
+		"twice": {
+			"INSERT OVERWRITE twice PARTITION (k = 1) (id, secret) SELECT 3, 'anna'", "INSERT OVERWRITE twice PARTITION (k) SELECT 3, 1, 'anna'",
+		},
+		"buckets": {"INSERT OVERWRITE buckets PARTITION (k) SELECT 3, 1, 'anna'"},
+	} {
+		before, err := query(f.sue, "SELECT * FROM "+table+" ORDER BY id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := f.files()
+		for _, text := range texts {
+			refused(t, eve, text, fault.Denied)
+			must(t, f.sue, "SELECT * FROM "+table+" ORDER BY id", before)
+		}
+		if now := f.files(); !slices.Equal(files, now) {
+			t.Errorf("%s: files were left: %v", table, now)
+		}
+	}
+	// What tells nothing is free.
+	f.do(eve, "UPDATE agreed SET id = id + 10")
+	f.do(eve, "UPDATE agreed SET phone = 'own', consent = TRUE WHERE id = 11")
+	must(t, eve, "SELECT * FROM agreed ORDER BY id", "11|own|true\n12|555-2|true")
+	f.do(eve, "UPDATE guessed SET n = n + 1")
+	f.do(eve, "UPDATE guessed SET ssn = '7', guess = '7', region = 'US'")
+	must(t, f.sue, "SELECT * FROM guessed", "1|7|7|US|1")
+	f.do(eve, "INSERT OVERWRITE parts SELECT 5, 'eve'")
+	must(t, f.sue, "SELECT * FROM parts", "5|eve")
+	// Who sees the columns may.
+	f.do(f.sue, "UPDATE agreed SET consent = FALSE")
+	f.do(f.sue, "UPDATE guessed SET region = 'EU'")
+	f.do(f.sue, "INSERT OVERWRITE parts PARTITION (secret = 'eve') (id) SELECT 6")
+	must(t, f.sue, "SELECT * FROM parts", "6|eve")
+	f.do(f.sue, "INSERT OVERWRITE twice PARTITION (k) SELECT 3, 1, 'anna'")
+	must(t, f.sue, "SELECT * FROM twice ORDER BY id", "2|1|bert\n3|1|anna")
+}
+
+// TestExplainOfChanges: the plan of a change tells an ordinary user nothing of policies,
+// nor of tables that only a policy may read.
+func TestExplainOfChanges(t *testing.T) {
+	f, eve := people(t)
+	f.do(f.sue, "CREATE TABLE hidden (home STRING, whose STRING)")
+	f.gate.revoke("eve", "bank.*", "table-list", "table-data-read", "table-data-write")
+	f.may("eve", "bank.people", "table-list table-data-read table-data-write")
+	restrict := f.gate.state.restrict
+	f.gate.state.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions {
+		r := restrict(p, t)
+		if t.Name.Name == "people" && p.Name != "sue" {
+			r.Filters = []policy.RowFilter{{SQL: "region IN (SELECT home FROM bank.hidden WHERE whose = 'whoever')", Origin: policy.Origin{Source: "gate", Policy: "rows", ID: 1}}}
+		}
+		return r
+	}
+	root, err := f.Open(identity.Principal{Name: "root", Admin: true}, engine.ConnInfo{ID: 10, RemoteAddr: "test", Database: "bank"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(root.Close)
+	for _, text := range []string{
+		"INSERT INTO people VALUES (4, 'Dora', 'EU', 1)", "INSERT INTO people SELECT id, 'x', region, n FROM people", "UPDATE people SET n = 1", "DELETE FROM people",
+		"MERGE INTO people p USING (SELECT 1 AS id) s ON p.id = s.id WHEN MATCHED THEN UPDATE SET n = 0 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+	} {
+		got, err := query(eve, "EXPLAIN "+text)
+		if err != nil || !strings.Contains(got, "people") {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+		for _, secret := range []string{"hidden", "whose", "home", "is_true", "definer", "permitted"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%s: the plan tells of %s:\n%s", text, secret, got)
+			}
+		}
+		if all, err := query(root, "EXPLAIN "+text); err != nil || !strings.Contains(all, "hidden") {
+			t.Errorf("%s: an administrator sees %s, %v", text, all, err)
+		}
+	}
+}
+
 // TestWritesNeedRights: each statement asks before anything is staged, and whoever
 // may not see the table learns nothing of it.
 func TestWritesNeedRights(t *testing.T) {

@@ -61,6 +61,13 @@ func (b *Bound) Withheld() map[int]string { return b.withheld }
 // Filtered reports whether a row filter may hide rows.
 func (b *Bound) Filtered() bool { return len(b.filters) > 0 }
 
+// Hides reports whether the user does not see the values of a top-level column as they
+// are, or not at all.
+func (b *Bound) Hides(field int) bool {
+	_, withheld := b.withheld[field]
+	return withheld || b.columns[field] != nil
+}
+
 // Record is what these restrictions do, whatever the statement is.
 func (b *Bound) Record() TableRecord { return b.record }
 

@@ -15,7 +15,9 @@ import (
 // It fails as Govern does; with fault.Withheld when a withheld column is assigned;
 // with fault.Denied when INSERT OVERWRITE would remove rows that a filter may hide; and
 // with fault.Denied when a column gets values that its own mask made, which
-// would replace what the mask hides by the mask.
+// would replace what the mask hides by the mask; and with fault.Denied when an UPDATE
+// keeps a value that the user does not see and assigns what a policy looks at to
+// show it, or together with it.
 func GovernWrite(w *plan.Write, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, error), salt func() []byte) (*plan.Write, *Record, error) {
 	target, err := boundTarget(w, lookup)
 	if err != nil {
@@ -38,6 +40,9 @@ func GovernWrite(w *plan.Write, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, 
 	if err := ownMasks(w, lookup); err != nil {
 		return nil, nil, err
 	}
+	if err := unveils(w, target); err != nil {
+		return nil, nil, err
+	}
 	out := *w
 	out.Rows, out.Kept = keepable(w, target)
 	g := &governor{ids: ids, lookup: lookup, salt: salt, target: w.Target, kept: out.Kept}
@@ -52,6 +57,43 @@ func GovernWrite(w *plan.Write, ids *plan.IDs, lookup func(*plan.Scan) (*Bound, 
 	return &out, record, nil
 }
 
+// unveils refuses an UPDATE by which the user could learn a value that it keeps and
+// that the user does not see as it is. There are two ways: a mask reads a column that
+// is assigned, so that it may show the value afterwards; and a row filter reads
+// a column that is assigned beside the value, so that whether the new row is permitted
+// tells of the value.
+func unveils(w *plan.Write, target *Bound) error {
+	for _, b := range w.Branches {
+		if b.Op != plan.UpdateRow {
+			continue
+		}
+		// reads looks for an assigned column, and for one that is kept and hidden.
+		reads := func(t *template, but int) (assigned, hidden bool) {
+			for _, r := range t.reads {
+				_, own := b.Values[r.FieldID]
+				assigned = assigned || own && r.FieldID != but
+				hidden = hidden || !own && target.Hides(r.FieldID)
+			}
+			return assigned, hidden
+		}
+		for _, f := range w.Target.Fields {
+			c := target.columns[f.ID]
+			if _, own := b.Values[f.ID]; own || c == nil || c.custom == nil {
+				continue
+			}
+			if assigned, _ := reads(c.custom, f.ID); assigned {
+				return fault.New(fault.Denied, "column '%s' of table '%s' is masked for you, and the statement assigns a column that decides how; leave that column out, or ask an administrator", f.Name, w.Target.Name)
+			}
+		}
+		for _, f := range target.filters {
+			if assigned, hidden := reads(f, 0); assigned && hidden {
+				return fault.New(fault.Denied, "a row filter of table '%s' reads a column that the statement assigns together with one that is masked for you; leave the column out, or ask an administrator", w.Target.Name)
+			}
+		}
+	}
+	return nil
+}
+
 // keepable leaves out the kept columns that the user does not see as they are: a mask
 // must not be kept in the place of what it hides.
 func keepable(w *plan.Write, target *Bound) (plan.Node, map[int]plan.ColumnID) {
@@ -61,7 +103,7 @@ func keepable(w *plan.Write, target *Bound) (plan.Node, map[int]plan.ColumnID) {
 	}
 	kept, drop := map[int]plan.ColumnID{}, map[plan.ColumnID]bool{}
 	for field, id := range w.Kept {
-		if _, withheld := target.withheld[field]; withheld || target.columns[field] != nil {
+		if target.Hides(field) {
 			drop[id] = true
 			continue
 		}

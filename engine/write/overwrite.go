@@ -75,6 +75,27 @@ func OverwritePartition(ctx context.Context, target *plan.Table, values []Partit
 	})
 }
 
+// PartitionedBy gives the ids of the top-level columns that decide in which partition a
+// new row of a table lies.
+func PartitionedBy(t *plan.Table) ([]int, error) {
+	h, ok := t.Handle.(*catalog.Handle)
+	if !ok {
+		return nil, errors.New("a table that no catalog loaded")
+	}
+	var out []int
+	spec := h.Table.Spec()
+	for _, pf := range spec.Fields() {
+		for _, id := range pf.SourceIDs {
+			path, _, ok := pathTo(h.Schema.Fields(), id)
+			if !ok {
+				continue // a column that is gone
+			}
+			out = append(out, h.Schema.Field(path[0]).ID)
+		}
+	}
+	return out, nil
+}
+
 // covering says whether a data file is replaced.
 type covering func(iceberg.DataFile) (bool, error)
 
