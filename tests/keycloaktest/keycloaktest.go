@@ -19,7 +19,6 @@ package keycloaktest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,7 +30,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"sqe/tests/sqetest"
 )
@@ -51,12 +49,8 @@ func script() string {
 func Start(dir string) (*Keycloak, error) {
 	k := &Keycloak{dir: os.Getenv("SQE_KEYCLOAK")}
 	if k.dir == "" {
-		port, err := freePorts()
-		if err != nil {
-			return nil, err
-		}
 		k.dir, k.own = dir, true
-		out, err := exec.Command(script(), "start", dir, strconv.Itoa(port)).CombinedOutput()
+		out, err := exec.Command(script(), "start", dir).CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("keycloak: %w\n%s", err, out)
 		}
@@ -67,22 +61,6 @@ func Start(dir string) (*Keycloak, error) {
 	}
 	k.Base = strings.TrimSpace(string(base))
 	return k, nil
-}
-
-// freePorts finds two free ports in a row: Keycloak has one for its health.
-func freePorts() (int, error) {
-	for range 20 {
-		port, err := sqetest.FreePort()
-		if err != nil {
-			return 0, err
-		}
-		if c, err := (&http.Client{Timeout: time.Second}).Get(fmt.Sprintf("http://127.0.0.1:%d/", port+1)); err != nil {
-			return port, nil
-		} else {
-			_ = c.Body.Close()
-		}
-	}
-	return 0, errors.New("no two free ports")
 }
 
 // Stop ends a Keycloak that Start began.
