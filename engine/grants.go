@@ -22,6 +22,8 @@ func (st *statement) access(ctx context.Context, stmt parse.Statement) (res *Res
 		res, err = st.createRole(ctx, stmt)
 	case *parse.DropRole:
 		res, err = st.dropRole(ctx, stmt)
+	case *parse.CleanupTraversal:
+		res, err = st.cleanupTraversal(ctx, stmt)
 	case *parse.ListGrants:
 		res, err = st.listGrants(ctx, stmt)
 	case *parse.ShowEffectiveGrants:
@@ -43,7 +45,7 @@ func (st *statement) access(ctx context.Context, stmt parse.Statement) (res *Res
 // accessKind is the kind of a statement that access runs, "" of any other.
 func accessKind(stmt parse.Statement) string {
 	switch stmt.(type) {
-	case *parse.Grant, *parse.GrantRoles, *parse.CreateRole, *parse.DropRole:
+	case *parse.Grant, *parse.GrantRoles, *parse.CreateRole, *parse.DropRole, *parse.CleanupTraversal:
 		return "grant"
 	case *parse.ExplainGrant:
 		return "explain"

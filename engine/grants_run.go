@@ -89,8 +89,13 @@ func (st *statement) explainGrant(ctx context.Context, x *parse.ExplainGrant) (*
 	if err != nil {
 		return nil, err
 	}
+	return st.differences(o.Changes, append(notes, o.Notices...)), nil
+}
+
+// differences shows what changes make of policies.
+func (st *statement) differences(changes []grants.Change, notes []string) *Result {
 	out := table("policy", "resource", "change", "what", "grantee", "rights")
-	for _, c := range o.Changes {
+	for _, c := range changes {
 		change, p := "alter", c.After
 		switch {
 		case c.Before == nil:
@@ -114,10 +119,33 @@ func (st *statement) explainGrant(ctx context.Context, x *parse.ExplainGrant) (*
 			out.row(p.Name, c.Resource.String(), change, what, who, strings.Join(d.What, ", "))
 		}
 	}
-	st.session.vars.SetWarnings(append(notes, o.Notices...))
+	st.session.vars.SetWarnings(notes)
 	res := out.result()
 	res.Warnings = st.session.vars.WarningCount()
-	return res, nil
+	return res
+}
+
+// cleanupTraversal is CALL system.cleanup_traversal: it takes back, or with dry_run
+// shows, rights that lead to nothing.
+func (st *statement) cleanupTraversal(ctx context.Context, x *parse.CleanupTraversal) (*Result, error) {
+	if err := st.administers(); err != nil {
+		return nil, err
+	}
+	k, err := st.keeper()
+	if err != nil {
+		return nil, err
+	}
+	var o *grants.Outcome
+	if x.DryRun {
+		now, err := k.Access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o = grants.Clean(now, st.principal.Name)
+	} else if o, err = k.Clean(ctx, st.author()); err != nil {
+		return nil, err
+	}
+	return st.differences(o.Changes, nil), nil
 }
 
 // grantStatement resolves the names of a statement.

@@ -114,6 +114,10 @@ type Impersonation struct {
 	Roles []string
 }
 
+// CleanupTraversal is CALL system.cleanup_traversal([dry_run => TRUE | FALSE]).
+type CleanupTraversal struct{ DryRun bool }
+
+func (*CleanupTraversal) statement()    {}
 func (*Grant) statement()               {}
 func (*GrantRoles) statement()          {}
 func (*CreateRole) statement()          {}

@@ -172,3 +172,32 @@ func (p *parser) impersonation() (*Impersonation, error) {
 		}
 	}
 }
+
+// cleanupTraversal reads CALL system.cleanup_traversal; nil when another procedure is
+// called.
+func (p *parser) cleanupTraversal() (Statement, error) {
+	start := p.pos
+	if !p.accept("call", "system") || !p.acceptPunct(".") || !p.accept("cleanup_traversal") {
+		p.pos = start
+		return nil, nil
+	}
+	if !p.acceptPunct("(") {
+		return nil, p.expected("(")
+	}
+	c := &CleanupTraversal{}
+	if p.accept("dry_run") {
+		if !p.acceptPunct("=") || !p.acceptPunct(">") {
+			return nil, p.expected("=>")
+		}
+		switch {
+		case p.accept("true"):
+			c.DryRun = true
+		case !p.accept("false"):
+			return nil, p.expected("TRUE or FALSE")
+		}
+	}
+	if !p.acceptPunct(")") {
+		return nil, p.expected("dry_run => TRUE, or )")
+	}
+	return c, p.end()
+}

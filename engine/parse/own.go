@@ -62,7 +62,9 @@ func (p *parser) own() (stmt Statement, ok bool, err error) {
 		}
 		stmt, err = p.policyDDL()
 	case "call":
-		stmt, err = p.call()
+		if stmt, err = p.cleanupTraversal(); stmt == nil && err == nil {
+			stmt, err = p.call()
+		}
 	}
 	if err == nil && stmt == nil {
 		p.pos = start
