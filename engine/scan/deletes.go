@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 )
@@ -72,7 +70,7 @@ func deleteTargets(ctx context.Context, d iceberg.DataFile) (targets map[string]
 			targets = nil // a file of an unusual writer: let the reader of deletes judge
 			return nil
 		}
-		p, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: 64 << 10}, memory.DefaultAllocator)
+		p, err := arrowReader(r, 64 << 10)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table/dv"
 
@@ -50,7 +49,7 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 			return err
 		}
 	}
-	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: int64(s.planner.batchRows)}, memory.DefaultAllocator)
+	fr, err := arrowReader(r, int64(s.planner.batchRows))
 	if err != nil {
 		return err
 	}
@@ -317,7 +316,7 @@ func readPositions(ctx context.Context, h *catalog.Handle, d iceberg.DataFile) (
 	if len(leaves) != 2 {
 		return nil, errNotDirect
 	}
-	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: 64 << 10}, memory.DefaultAllocator)
+	fr, err := arrowReader(r, 64 << 10)
 	if err != nil {
 		return nil, err
 	}
@@ -383,7 +382,7 @@ func decodeAll(ctx context.Context, path string) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: 8192}, memory.DefaultAllocator)
+	fr, err := arrowReader(r, 8192)
 	if err != nil {
 		return err
 	}

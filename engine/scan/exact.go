@@ -77,6 +77,14 @@ func openParquet(ctx context.Context, h *catalog.Handle, location string) (*file
 	return r, err
 }
 
+// arrowReader reads a file in batches, without its key-value metadata: the Arrow schema
+// of a writer in there says nothing about what other readers see, and arrow-go 18.8
+// decodes it without a bound, so that a damaged one would end the process.
+func arrowReader(r *file.Reader, batch int64) (*pqarrow.FileReader, error) {
+	r.MetaData().FileMetaData.KeyValueMetadata = nil
+	return pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: batch}, memory.DefaultAllocator)
+}
+
 // withLayout completes a task of a file that planning did not open.
 func (s *taskStream) withLayout(t task, r *file.Reader, want []plan.ScanColumn) (task, error) {
 	schema, err := pqarrow.FromParquet(r.MetaData().Schema, &pqarrow.ArrowReadProperties{}, nil)
@@ -258,7 +266,7 @@ func (s *taskStream) equalityDelete(ctx context.Context, d iceberg.DataFile) (*e
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	fr, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{BatchSize: 64 << 10}, memory.DefaultAllocator)
+	fr, err := arrowReader(r, 64 << 10)
 	if err != nil {
 		return nil, err
 	}
