@@ -259,3 +259,24 @@ func TestTwoProviders(t *testing.T) {
 		t.Error(l.Principal, err)
 	}
 }
+
+// FuzzToken: whatever is sent in place of a token, nobody gets in but who signed
+// tokens name, and nothing panics.
+func FuzzToken(f *testing.F) {
+	i, p := setup(f, nil)
+	good := i.Sign(i.Claims("alice"))
+	parts := strings.Split(good, ".")
+	for _, seed := range []string{good, "", ".", "..", "...", parts[0] + ".." + parts[2], plain(`{"alg":"none"}`, i.Claims("alice"), ""), plain(`{"alg":{}}`, map[string]any{"iss": []int{1}}, "x"), parts[0] + "." + parts[1] + "." + parts[2][:8]} {
+		f.Add("alice", seed)
+	}
+	f.Fuzz(func(t *testing.T, user, raw string) {
+		p.Recognizes(user, raw)
+		l, err := p.Authenticate(context.Background(), user, raw, here)
+		if err == nil && (l.Principal.Name != "alice" || !strings.HasPrefix(raw, parts[0]+"."+parts[1]+".")) {
+			t.Errorf("%q opens a session of %q", raw, l.Principal.Name)
+		}
+		if err != nil && !fault.Is(err, fault.Auth) {
+			t.Errorf("%q: %v", raw, err)
+		}
+	})
+}
