@@ -24,7 +24,7 @@ import (
 const (
 	// refetch is the least time between two fetches of the keys because a token names
 	// one that is not known: anybody can make up names of keys.
-	refetch = 10 * time.Second
+	refetch = 3 * time.Second
 	// pause is how long a provider that did not answer is not asked again for its
 	// metadata and keys.
 	pause = time.Second

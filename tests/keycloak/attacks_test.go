@@ -108,6 +108,9 @@ func unsigned(header string, claims map[string]any, signature string) string {
 func TestTokenAttacks(t *testing.T) {
 	made := oidctest.New()
 	t.Cleanup(made.Close)
+	// Keycloak makes a key for ES256 when it is first asked for such a token: before
+	// the server fetches its keys.
+	elliptic := kc.Token(t, "sqe-es", "alice").Access
 	second := "\n[[identity-providers]]\nname = \"made up\"\nissuer = \"" + made.URL + "\"\naudience = [\"sqe\"]\nprefix = \"made:\"\nclock-skew = \"2s\"\n"
 	s := serve(t, "attacks", provider(`authorized-parties = ["sqe", "sqe-cli", "sqe-short", "sqe-big", "sqe-hs", "sqe-wide", "sqe-es"]`, `clock-skew = "0s"`)+second+usersLast)
 
@@ -185,9 +188,9 @@ func TestTokenAttacks(t *testing.T) {
 	if got, err := login(t, s, "", made.Sign(mine)).One(); err != nil || got != "made:alice@127.0.0.1" {
 		t.Errorf("the good token of the other provider: %s, %v", got, err)
 	}
-	for _, client := range []string{"sqe-wide", "sqe-es"} { // 9 KB; ES256
-		if got, err := login(t, s, "alice", kc.Token(t, client, "alice").Access).One(); err != nil || got != "alice@127.0.0.1" {
-			t.Errorf("a token of %s: %s, %v", client, got, err)
+	for name, token := range map[string]string{"9 KB": kc.Token(t, "sqe-wide", "alice").Access, "ES256": elliptic} {
+		if got, err := login(t, s, "alice", token).One(); err != nil || got != "alice@127.0.0.1" {
+			t.Errorf("a good token, %s: %s, %v", name, got, err)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestRotation(t *testing.T) {
 		if got.Err == nil {
 			break
 		}
-		// The keys are fetched at most every 10 s because of a key that is not known.
+		// The keys are fetched at most every 3 s because of a key that is not known.
 		if got.Number() != 1045 || time.Since(start) > 15*time.Second {
 			t.Fatal(got.Text())
 		}
