@@ -72,6 +72,7 @@ func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, err
 		st.changed = append(st.changed, permission{object: t.Object.Policy(), rights: []policy.Privilege{policy.Privilege(strings.ToLower(string(s.Verb)) + " " + t.Privilege)}})
 	}
 	notes = append(notes, out.Notices...)
+	s.Grantees = out.Grantees
 	return st.warned(append(notes, st.effects(s)...)), nil
 }
 

@@ -51,6 +51,8 @@ type Change struct {
 // Outcome is what a statement does.
 type Outcome struct {
 	After *Snapshot
+	// Grantees as they are written.
+	Grantees []policy.Grantee
 	// Changes in the order in which they are to be made: whenever only the first of
 	// them were made, nobody has access who is not to have it.
 	Changes []Change
@@ -90,7 +92,7 @@ func (s *Statement) Run(before *Snapshot) (*Outcome, error) {
 }
 
 func (r *run) outcome() *Outcome {
-	out := &Outcome{After: r.now, Notices: r.notices}
+	out := &Outcome{After: r.now, Grantees: r.Grantees, Notices: r.notices}
 	for _, at := range r.touched {
 		c := Change{Resource: at, Before: r.before.At(at), After: r.now.At(at)}
 		if len(Diff(c.Before, c.After)) > 0 {

@@ -51,6 +51,9 @@ const (
 	ColumnAccessIgnored ColumnAccess = "ignore"
 )
 
+// DefaultRealm is the realm of a Polaris that was given no other.
+const DefaultRealm = "POLARIS"
+
 // Options are how Ranger's policies are read, whatever their source.
 type Options struct {
 	// Realm is the root of the resources of the polaris service; empty: "POLARIS".
@@ -65,7 +68,7 @@ type Options struct {
 // check completes the options and refuses values that are none.
 func (o *Options) check() error {
 	if o.Realm == "" {
-		o.Realm = "POLARIS"
+		o.Realm = DefaultRealm
 	}
 	switch o.Groups {
 	case GroupsFromBoth, GroupsFromIdentity, GroupsFromRanger:

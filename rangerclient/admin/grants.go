@@ -10,6 +10,7 @@ import (
 	"sqe/fault"
 	"sqe/grants"
 	"sqe/policy"
+	"sqe/rangerclient"
 	"sqe/rangerclient/model"
 )
 
@@ -37,6 +38,21 @@ func (a *Administrator) Grants() grants.Keeper {
 type access struct {
 	*grants.Snapshot
 	zones []*model.Zone
+	// realm is the name of the one root that there is. Policies are written on every
+	// root; where there is one on that root alone it is used as it stands.
+	realm  string
+	rooted map[grants.Resource]bool
+}
+
+// place is the resource of a policy on every root, in the words of grants.
+func place(elements map[string][]string) grants.Resource {
+	r := grants.Resource{Root: grants.Any}
+	for element, to := range map[string]*string{"catalog": &r.Catalog, "namespace": &r.Namespace, "table": &r.Table} {
+		if v := elements[element]; len(v) == 1 {
+			*to = v[0]
+		}
+	}
+	return r
 }
 
 // Access implements grants.Keeper.
@@ -79,7 +95,10 @@ func (k *keeper) read(ctx context.Context) (*access, error) {
 	if err != nil {
 		return nil, k.fault(err, k.service())
 	}
-	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any}}
+	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any}, realm: k.config.Options.Realm, rooted: map[grants.Resource]bool{}}
+	if out.realm == "" {
+		out.realm = rangerclient.DefaultRealm
+	}
 	if out.zones, err = k.server.Zones(ctx); KindOf(err) == Forbidden {
 		// Not everybody who may write policies may read zones. Where no policy is in a
 		// zone there is none: a zone is made with policies of its own.
@@ -94,6 +113,13 @@ func (k *keeper) read(ctx context.Context) (*access, error) {
 	for _, p := range list {
 		if p.PolicyType == model.AccessPolicy {
 			out.Policies = append(out.Policies, out.policy(k.service(), p))
+		}
+	}
+	// Of two on the same, the one on every root is the one to change.
+	for _, p := range out.Policies {
+		r := place(p.Elements)
+		if slices.Equal(p.Elements["root"], []string{out.realm}) && len(p.Special) == 0 && out.At(r) == nil {
+			p.Elements["root"], out.rooted[r] = []string{grants.Any}, true
 		}
 	}
 	return out, nil
@@ -391,6 +417,9 @@ func (k *keeper) write(ctx context.Context, now *access, again rerun, c grants.C
 		elements[e] = []string{v}
 	}
 	at.Zone = now.zone(k.service(), elements)
+	if now.rooted[c.Resource] {
+		at.Resources["root"] = model.Resource{Values: []string{now.realm}}
+	}
 	w.after, err = k.writer.Edit(ctx, at, func(p *model.Policy) (*model.Policy, error) {
 		w.before = clone(p)
 		var is *grants.Policy
@@ -398,6 +427,7 @@ func (k *keeper) write(ctx context.Context, now *access, again rerun, c grants.C
 			if is = now.policy(k.service(), p); len(is.Special) > 0 {
 				return nil, fault.New(fault.Conflict, "policy %q was changed by somebody else at the same time; repeat the statement", p.Name)
 			}
+			is.Elements["root"] = []string{grants.Any}
 		}
 		next := c.After
 		if len(grants.Diff(c.Before, is)) > 0 || (c.Before == nil) != (is == nil) {

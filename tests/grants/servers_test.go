@@ -100,6 +100,40 @@ func TestAnotherTakesTheWay(t *testing.T) {
 	}
 }
 
+// TestRealm: a policy on the one root that there is, as Polaris names it, is used as
+// it stands, and none is made beside it.
+func TestRealm(t *testing.T) {
+	l, ctx := open(t), context.Background()
+	yes := true
+	one := func(v string) model.Resource { return model.Resource{Values: []string{v}} }
+	by, err := l.store.CreatePolicy(ctx, &model.Policy{
+		Service: "polaris", Name: "by hand", Enabled: &yes,
+		Resources:   map[string]model.Resource{"root": one("POLARIS"), "catalog": one("lake"), "namespace": one("bank"), "table": one("customers")},
+		PolicyItems: []*model.Item{{Users: []string{"ann", "ben"}, Accesses: []model.Access{{Type: "table-data-read", Allowed: &yes}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.root("GRANT SELECT ON customers TO dan")
+	l.root("REVOKE SELECT ON customers FROM ann")
+	for user, may := range map[string]bool{"ann": false, "ben": true, "dan": true, "cat": false} {
+		if _, _, err := l.ask(user, "SELECT COUNT(*) FROM customers"); (err == nil) != may {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+	l.root("REVOKE SELECT ON customers FROM dan")
+	after, err := l.store.Policy(ctx, by.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after.PolicyItems) != 1 || !slices.Equal(after.PolicyItems[0].Users, []string{"ben"}) || after.Resources["root"].Values[0] != "POLARIS" {
+		t.Errorf("the policy is %+v", after)
+	}
+	if list, err := l.store.Policies(ctx, "polaris"); err != nil || len(list) != 1 {
+		t.Errorf("%d policies, %v", len(list), err)
+	}
+}
+
 // TestTwoServers: two servers grant and revoke at the same time, for the same users,
 // while somebody else writes to the same policies as a Ranger Admin's users do, who
 // look before they write. In the end the policies are those of the grants that there
