@@ -78,11 +78,12 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 		return staged{}, fault.Wrap(fault.Corrupt, err, "The metadata of table %s cannot be changed", t.Name)
 	}
 	if branch != table.MainBranch {
-		restrictions := t.Handle.(*Handle).ReadRestrictions
+		main := t.Handle.(*Handle)
 		if t, err = planTable(base, t.Name, plan.AsOf{Ref: branch}, ""); err != nil {
 			return staged{}, err
 		}
-		t.Handle.(*Handle).ReadRestrictions = restrictions
+		h := t.Handle.(*Handle)
+		h.ReadRestrictions, h.confined, h.root = main.ReadRestrictions, main.confined, main.root
 	}
 	out := staged{discard: files.discard}
 	if err := change(ctx, tx, t); err != nil {

@@ -39,11 +39,17 @@ func confine(location, root string) (icebergio.IO, error) {
 	return confined{root: root}, nil
 }
 
-// file is a name that is in the folder. Some catalogs write "file:/x" with one slash.
-func (c confined) file(name string) (string, error) {
-	if rest, ok := strings.CutPrefix(name, "file:/"); ok && !strings.HasPrefix(rest, "/") {
-		name = "file:///" + rest
+// slashes writes "file:/x", as some catalogs do, as "file:///x".
+func slashes(location string) string {
+	if rest, ok := strings.CutPrefix(location, "file:/"); ok && !strings.HasPrefix(rest, "/") {
+		return "file:///" + rest
 	}
+	return location
+}
+
+// file is a name that is in the folder.
+func (c confined) file(name string) (string, error) {
+	name = slashes(name)
 	if !below(c.root, name) {
 		return "", &fs.PathError{Op: "open", Path: "a file of the table", Err: errOutside}
 	}

@@ -61,6 +61,7 @@ type kept[T any] struct {
 type restTable struct {
 	table  *table.Table
 	answer *rest.Table
+	root   string
 	until  time.Time
 	mu     sync.Mutex
 	plans  map[planKey]*plan.Table
@@ -328,7 +329,7 @@ func (c *REST) admit(name plan.TableName, answer *rest.Table) (*restTable, error
 	if answer.ScanPlanning() != "client" {
 		return nil, fault.New(fault.Unsupported, "The catalog demands to plan the scans of table '%s' itself, which SQE does not support; the table is refused", name)
 	}
-	return &restTable{table: c.tableAt(name, answer), answer: answer, plans: map[planKey]*plan.Table{}}, nil
+	return &restTable{table: c.tableAt(name, answer), answer: answer, root: c.local, plans: map[planKey]*plan.Table{}}, nil
 }
 
 // vended reports whether an answer holds credentials, which are for one statement.
@@ -357,7 +358,8 @@ func (t *restTable) plan(name plan.TableName, at plan.AsOf, metadata string) (*p
 	if err != nil {
 		return nil, err
 	}
-	p.Handle.(*Handle).ReadRestrictions = t.answer.ReadRestrictions
+	h := p.Handle.(*Handle)
+	h.ReadRestrictions, h.confined, h.root = t.answer.ReadRestrictions, true, t.root
 	if at.Time.IsZero() && len(t.plans) < 100 {
 		t.plans[key] = p
 	}

@@ -23,6 +23,16 @@ type Handle struct {
 	// (read-restrictions of loadTable), as it sent it; nil for nothing. No table with
 	// any is handed out as long as nothing enforces them.
 	ReadRestrictions json.RawMessage
+
+	// confined: local files lie below root or are none of the table's.
+	confined bool
+	root     string
+}
+
+// Within reports whether a file may belong to the table. Where a catalog is another
+// party, files of this machine beyond one folder may not, whatever its metadata say.
+func (h *Handle) Within(location string) bool {
+	return !h.confined || below(h.root, slashes(location))
 }
 
 // selected is a snapshot of a table and the schema to read it with: the schema of

@@ -11,6 +11,7 @@ import (
 	"sqe/audit"
 	"sqe/catalog"
 	"sqe/engine"
+	"sqe/fault"
 	"sqe/masks"
 	"sqe/plan"
 	"sqe/policy"
@@ -56,12 +57,18 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	maskOptions := maskOptions(cfg)
 	problems = append(problems, keyProblems(sources, maskOptions)...)
 	var tables []*plan.Table // nil: not known
+	var advice []string
 	if catalogs != nil {
 		var unreadable []error
-		tables, unreadable = allTables(ctx, catalogs)
+		var personal []string
+		tables, personal, unreadable = allTables(ctx, catalogs)
 		problems = append(problems, unreadable...)
 		if tables == nil && len(unreadable) == 0 {
 			tables = []*plan.Table{}
+		}
+		for _, name := range personal {
+			tables = nil
+			advice = append(advice, fmt.Sprintf("catalog %s decides by the token of each user: its tables, and what policies say of them, were not looked at", name))
 		}
 	}
 	findings := engine.Findings(sources, tables)
@@ -71,7 +78,6 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 			problems = append(problems, fmt.Errorf("policy source %s: %s", f.Source, f))
 		}
 	}
-	var advice []string
 	for _, f := range findings {
 		switch text := fmt.Sprintf("policy source %s: %s", f.Source, f); f.Kind {
 		case policy.Silent:
@@ -163,10 +169,15 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 	return out
 }
 
-// allTables loads the tables of every catalog.
-func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.Table, problems []error) {
+// allTables loads the tables of every catalog, but for those that show them to each
+// user alone.
+func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.Table, personal []string, problems []error) {
 	for _, cat := range catalogs.All() {
 		namespaces, err := cat.Namespaces(ctx)
+		if fault.Is(err, fault.Auth) {
+			personal = append(personal, cat.Name())
+			continue
+		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("catalog %s: %w", cat.Name(), err))
 		}
@@ -185,5 +196,5 @@ func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.
 			}
 		}
 	}
-	return tables, problems
+	return tables, personal, problems
 }

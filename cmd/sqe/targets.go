@@ -34,7 +34,10 @@ func (t *targets) watch(ctx context.Context, catalogs *catalog.Registry, sources
 	seen := ""
 	for {
 		if version := versions(sources); version != seen || time.Since(looked) > targetsInterval {
-			tables, _ := allTables(ctx, catalogs) // a table that cannot be loaded is told where it is read
+			tables, personal, _ := allTables(ctx, catalogs) // a table that cannot be loaded is told where it is read
+			if len(personal) > 0 {
+				tables = nil // not known
+			}
 			if ctx.Err() != nil {
 				return
 			}

@@ -91,6 +91,13 @@ func newDataFile(tk table.FileScanTask, h *catalog.Handle, t *plan.Table) (*data
 	if len(d.KeyMetadata()) > 0 {
 		return nil, fault.New(fault.Unsupported, "Table '%s' has encrypted data files, which SQE does not read", t.Name)
 	}
+	for _, all := range [][]iceberg.DataFile{{d}, tk.DeleteFiles, tk.EqualityDeleteFiles, tk.DeletionVectorFiles} {
+		for _, one := range all {
+			if !h.Within(one.FilePath()) {
+				return nil, fault.New(fault.Unsupported, "Table '%s' has a file outside the folder from which files of its catalog are read", t.Name)
+			}
+		}
+	}
 	f := &dataFile{
 		task: tk, rows: d.Count(), path: localPath(d.FilePath()),
 		deletes: len(tk.DeleteFiles)+len(tk.EqualityDeleteFiles)+len(tk.DeletionVectorFiles) > 0,

@@ -3,6 +3,7 @@
 package catalogs
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"sqe/catalog"
+	"sqe/catalog/rest"
+	"sqe/plan"
 	"sqe/tests/sqetest"
 )
 
@@ -49,7 +56,8 @@ func TestServer(t *testing.T) {
 	for name, section := range map[string]func(t *testing.T) string{
 		"rest": func(t *testing.T) string {
 			s := StartREST(t)
-			return fmt.Sprintf("kind = \"rest\"\nuri = %q\nidentity = \"none\"\nwarehouse = %q", s.Address, s.Warehouse)
+			running = s
+			return fmt.Sprintf("kind = \"rest\"\nuri = %q\nidentity = \"none\"\nvisibility-max-age = \"0s\"\nwarehouse = %q", s.Address, s.Warehouse)
 		},
 		"postgres": func(t *testing.T) string {
 			s := StartPostgres(t)
@@ -104,6 +112,45 @@ func TestServer(t *testing.T) {
 				t.Errorf("dave: %v %v", got.Rows, got.Err)
 			}
 			ask("[[2]]", "SELECT COUNT(*) FROM shop.orders")
+			if name == "rest" {
+				foreignFile(t, s)
+			}
 		})
+	}
+}
+
+// running is the REST catalog of the running test.
+var running *Server
+
+// foreignFile: a table to which somebody added a file of this machine from outside
+// the catalog's folder is refused, though it lies where another catalog has its own.
+func foreignFile(t *testing.T, s *sqetest.Server) {
+	admin := s.Open("admin")
+	defer admin.Close()
+	// A writer that is not confined.
+	everywhere := *running
+	everywhere.Warehouse = "/"
+	c := openREST(t, &everywhere, rest.Options{})
+	defer c.Close()
+	must(t, second(c.Commit(ctx, in("shop", "orders"), rows(`[{"id": 7}]`))))
+	before := load(t, c, in("shop", "orders"))
+	files, err := before.Handle.(*catalog.Handle).Table.Scan().PlanFiles(ctx)
+	must(t, err)
+	text, err := os.ReadFile(strings.TrimPrefix(strings.TrimPrefix(files[0].File.FilePath(), "file://"), "file:"))
+	must(t, err)
+	outside := filepath.Join(s.Dir, "warehouse", "stolen.parquet")
+	must(t, os.WriteFile(outside, text, 0o600))
+	must(t, second(c.Commit(ctx, in("shop", "orders"), func(ctx context.Context, tx *table.Transaction, now *plan.Table) error {
+		b, err := iceberg.NewDataFileBuilder(now.Handle.(*catalog.Handle).Table.Spec(), iceberg.EntryContentData, "file:"+outside, iceberg.ParquetFile, nil, nil, nil, 1, int64(len(text)))
+		if err != nil {
+			return err
+		}
+		return tx.AddDataFiles(ctx, []iceberg.DataFile{b.Build()}, nil)
+	})))
+	for _, statement := range []string{"SELECT COUNT(*) FROM shop.orders", "SELECT * FROM shop.orders", "DELETE FROM shop.orders WHERE id = 7"} {
+		got := sqetest.Ask(ctx, admin, statement+" -- afresh")
+		if got.Err == nil || !strings.Contains(got.Err.Error(), "outside the folder") {
+			t.Errorf("%s: %v %v", statement, got.Rows, got.Err)
+		}
 	}
 }
