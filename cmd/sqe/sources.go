@@ -105,7 +105,7 @@ func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Admini
 		}
 		a, err := admin.New(server, admin.Config{
 			Source: p.Name, DataService: p.DataService, PolarisService: p.PolarisService, Options: sourceOptions(p),
-			ProjectTags: p.ProjectTags, Reload: sources[i].(*rangerclient.Source).Reload,
+			ProjectTags: p.ProjectTags, GroupsAsRoles: p.GroupsAsRoles, Reload: sources[i].(*rangerclient.Source).Reload,
 		})
 		if err != nil {
 			return nil, err
