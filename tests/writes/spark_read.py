@@ -1,20 +1,26 @@
 #!/usr/bin/env python3
-"""Reads Iceberg tables with Spark, says what they hold, and deletes a row of each.
+"""Reads Iceberg tables with Spark, says what they hold, and deletes a row of some.
 
     spark_read.py FOLDER JARS NAME TABLE...
 
-prints, as JSON by table name, the rows as lists of text sorted by the column id, with
-"row_ids" (of format version 3, else null) beside them, as they are before the row with
-the id 3 is deleted.
+prints, as JSON by table name, the rows as lists of text sorted by the column id. Of
+tables with a version in their name there are "row_ids" (of format version 3, else null)
+beside them, as they are before the row with the id 3 is deleted.
 """
 import glob
 import json
 import os
+import re
 import sys
+import time
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ["TZ"] = "UTC"
+time.tzset()
 
-from pyspark.sql import SparkSession  # noqa: E402
+from pyspark.sql import Row, SparkSession  # noqa: E402
+
+from texts import text  # noqa: E402
 
 folder, jar_folder, name = sys.argv[1:4]
 jars = ",".join(sorted(glob.glob(f"{jar_folder}/*.jar")))
@@ -37,14 +43,28 @@ spark = (
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("ERROR")
+
+
+def plain(v):
+    """Rows are structs and dictionaries are maps."""
+    if isinstance(v, Row):
+        return {k: plain(x) for k, x in zip(v.__fields__, v)}
+    if isinstance(v, dict):
+        return [(k, plain(x)) for k, x in v.items()]
+    if isinstance(v, list):
+        return [plain(x) for x in v]
+    return v
+
+
 out = {}
 for table in sys.argv[4:]:
     full = f"{name}.{table}"
-    rows = [[None if v is None else str(v) for v in r] for r in spark.sql(f"SELECT id, v FROM {full} ORDER BY id").collect()]
+    rows = sorted(spark.sql(f"SELECT * FROM {full}").collect(), key=lambda r: r["id"])
     ids = None
     if "_v3_" in table:
         ids = [[r[0], r[1]] for r in spark.sql(f"SELECT id, _row_id FROM {full} ORDER BY id").collect()]
-    spark.sql(f"DELETE FROM {full} WHERE id = 3")
-    out[table] = {"rows": rows, "row_ids": ids}
+    if re.search(r"_v\d_", table):
+        spark.sql(f"DELETE FROM {full} WHERE id = 3")
+    out[table] = {"rows": [[text(plain(v)) for v in r] for r in rows], "row_ids": ids}
 json.dump(out, sys.stdout)
 spark.stop()
