@@ -18,6 +18,7 @@ const (
 	jsonMark   = "sqe-json: "
 	roundsMark = "sqe-rounds: "
 	textMark   = "sqe-text: "
+	memoryMark = "sqe-memory: "
 )
 
 // engineError is an error of DuckDB. Its text holds values of rows: it is a
@@ -65,7 +66,7 @@ func failure(ctx context.Context, msg string) error {
 		return fault.Wrap(fault.Limit, cause, "a text result is longer than 16 MiB")
 	case strings.Contains(msg, "More than one row returned by a subquery"):
 		return fault.Wrap(fault.BadStatement, cause, "Subquery returns more than 1 row")
-	case strings.Contains(msg, "max_temp_directory_size") || strings.Contains(msg, "failed to offload data block"):
+	case strings.Contains(msg, memoryMark) || strings.Contains(msg, "max_temp_directory_size") || strings.Contains(msg, "failed to offload data block"):
 		return fault.Wrap(fault.Limit, cause, "the statement needs more memory than memory-limit allows; make it smaller, or raise memory-limit or max-temp-size")
 	case strings.Contains(msg, "expression depth") || strings.Contains(msg, "memory exhausted"):
 		return fault.Wrap(fault.Limit, cause, "the statement is nested too deeply; make its expressions flatter")

@@ -144,8 +144,14 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 		if len(o.bytes) == 0 {
 			o.bytes = append(o.bytes, 0)
 		}
-		C.sqe_assign_strings(result.Ptr, C.uint64_t(n), (*C.char)(unsafe.Pointer(&o.bytes[0])),
+		failed := C.sqe_assign_strings(result.Ptr, C.uint64_t(n), (*C.char)(unsafe.Pointer(&o.bytes[0])),
 			(*C.uint64_t)(unsafe.Pointer(&o.ends[0])), (*C.uint8_t)(unsafe.Pointer(&o.null[0])))
+		if cap(o.bytes) > 1<<20 {
+			o.bytes = nil
+		}
+		if failed != 0 {
+			noMemory()
+		}
 	}
 	var mask []uint64
 	for i, null := range o.null {
@@ -153,15 +159,17 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 			continue
 		}
 		if mask == nil {
-			duckdb.VectorEnsureValidityWritable(result)
+			if C.sqe_ensure_validity(result.Ptr) != 0 {
+				noMemory()
+			}
 			mask = unsafe.Slice((*uint64)(duckdb.VectorGetValidity(result)), (n+63)/64)
 		}
 		mask[i>>6] &^= 1 << (i & 63)
 	}
-	if cap(o.bytes) > 1<<20 {
-		o.bytes = nil
-	}
 }
+
+// noMemory says what DuckDB says when it does not get the memory for a result.
+func noMemory() { panic(nativeError(memoryMark + "result")) }
 
 func grow(b []uint8, n int) []uint8 {
 	if cap(b) < n {

@@ -196,6 +196,24 @@ func TestMemoryLimit(t *testing.T) {
 	want(t, spills, distinct(), nil, "3000000")
 }
 
+// A function whose result finds no memory fails its statement, and not the process.
+func TestMemoryOfFunctions(t *testing.T) {
+	in := open(t, Config{MemoryLimit: 100 << 20, Threads: 2})
+	n := numbers(3000)
+	for name, e := range map[string]plan.Expr{
+		"repeat": call("repeat", &plan.Cast{Operand: ref(n, 0), Typ: plan.String}, 20_000),
+		"lower":  call("lower", call("repeat", call("repeat", &plan.Cast{Operand: ref(n, 0), Typ: plan.String}, 500), 40)),
+	} {
+		p := &plan.Project{Input: n, Items: []plan.Item{item(1, e)}}
+		if _, err := run(t, in, p, nil); !fault.Is(err, fault.Limit) || !strings.Contains(err.Error(), "memory-limit") {
+			t.Errorf("%s: got %v (%v)", name, err, unwrapped(err))
+		}
+		want(t, in, numbers(1), nil, "0")
+	}
+	few := &plan.Project{Input: numbers(2), Items: []plan.Item{item(1, call("char_length", call("repeat", "x", 100_000)))}}
+	want(t, in, few, nil, "100000", "100000")
+}
+
 // A client that stops reading must not make the result pile up.
 func TestSlowClient(t *testing.T) {
 	in := open(t, Config{MemoryLimit: 200 << 20})
