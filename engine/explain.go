@@ -116,9 +116,17 @@ func count(rows Rows) (n int64, err error) {
 // explainPolicy says for each table and column which policy acts and why: in
 // full to an administrator, in general words to everybody else.
 func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, args []plan.Literal) (*Result, error) {
-	if _, _, err := st.explained(ctx, x.Stmt, args); err != nil {
+	who := st
+	if x.As != nil {
+		var err error
+		if who, err = st.impersonated(x.As); err != nil {
+			return nil, err
+		}
+	}
+	if _, _, err := who.explained(ctx, x.Stmt, args); err != nil {
 		return nil, err
 	}
+	st.record = who.record
 	record := st.record
 	if !st.principal.Admin {
 		record = record.Public()
