@@ -20,3 +20,18 @@ func BenchmarkCommit(b *testing.B) {
 		must(b, err)
 	}
 }
+
+// BenchmarkRESTTable: a table that the catalog showed to this user within the bound.
+func BenchmarkRESTTable(b *testing.B) {
+	f := newFakeREST(b)
+	c := f.open(b)
+	alice := as("alice")
+	for b.Loop() {
+		if _, err := c.Table(alice, orders, plan.AsOf{}, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if n := len(f.seen()); n > 2 {
+		b.Errorf("%d requests", n)
+	}
+}

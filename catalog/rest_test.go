@@ -242,7 +242,9 @@ func TestRESTFaults(t *testing.T) {
 		}, 0, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
+			f.mu.Lock()
 			f.before = x.before
+			f.mu.Unlock()
 			_, err := f.open(t).Table(as("alice"), orders, plan.AsOf{}, "")
 			if x.text == "" {
 				must(t, err)
@@ -259,7 +261,9 @@ func TestRESTFaults(t *testing.T) {
 	if elsewhere.Load() != 0 {
 		t.Error("the token went to another server")
 	}
+	f.mu.Lock()
 	f.before = nil
+	f.mu.Unlock()
 	// Down, slow, and ended by the user.
 	c := f.open(t)
 	stopped, cancel := context.WithCancel(as("alice"))
@@ -270,10 +274,14 @@ func TestRESTFaults(t *testing.T) {
 	defer cancel()
 	_, err = c.Table(late, orders, plan.AsOf{}, "")
 	wants(t, "timeout of the statement", err, fault.Timeout, "took too long")
+	f.mu.Lock()
 	f.before = func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
+	f.mu.Unlock()
 	_, err = c.Table(as("alice"), orders, plan.AsOf{}, "")
 	wants(t, "slow", err, fault.Unavailable, "does not answer; try again")
+	f.mu.Lock()
 	f.before = nil
+	f.mu.Unlock()
 	must(t, second(c.Table(as("alice"), orders, plan.AsOf{}, "")))
 	f.Close()
 	_, err = c.Table(as("bob"), orders, plan.AsOf{}, "")

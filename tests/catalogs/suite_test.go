@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +93,29 @@ var kinds = []kind{
 	},
 }
 
+// given is the REST catalog of SQE_CATALOG_URI, if there is one: a Polaris, say. What
+// the suite makes there it leaves, so the catalog must be a new one. SQE_CATALOG_NAME
+// is what it calls itself, SQE_CATALOG_TOKEN a token that may do everything, and
+// SQE_CATALOG_FOLDER where its files lie, which this machine shares.
+func given() []kind {
+	uri := os.Getenv("SQE_CATALOG_URI")
+	if uri == "" {
+		return nil
+	}
+	return []kind{{
+		name: "rest-given",
+		open: func(t *testing.T) func() changer {
+			return func() changer {
+				return openREST(t, &Server{Address: uri, Warehouse: os.Getenv("SQE_CATALOG_FOLDER")}, rest.Options{
+					Warehouse: os.Getenv("SQE_CATALOG_NAME"), Tokens: rest.Static("lake", os.Getenv("SQE_CATALOG_TOKEN"), ""),
+				})
+			}
+		},
+		// Polaris refuses these, others an escaped slash or percent sign.
+		cannot: func(n string) bool { return strings.ContainsAny(n, `./\%:*?"<>|#+;`+"`") },
+	}}
+}
+
 // openREST opens a REST catalog that asks for no token.
 func openREST(t testing.TB, s *Server, o rest.Options) *catalog.REST {
 	t.Helper()
@@ -110,7 +134,7 @@ func openREST(t testing.TB, s *Server, o rest.Options) *catalog.REST {
 
 // TestConformance: what holds for every kind of catalog.
 func TestConformance(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range append(slices.Clone(kinds), given()...) {
 		t.Run(k.name, func(t *testing.T) {
 			open := k.open(t)
 			var all []changer

@@ -1,0 +1,103 @@
+//go:build e2e
+
+package catalogs
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sqe/tests/sqetest"
+)
+
+// many is a REST catalog of so many namespaces, each with so many tables, that takes
+// its time for each answer.
+type many struct {
+	*httptest.Server
+	namespaces, tables int
+	delay              time.Duration
+	requests           atomic.Int64
+}
+
+func startMany(t testing.TB, namespaces, tables int, delay time.Duration) *many {
+	m := &many{namespaces: namespaces, tables: tables, delay: delay}
+	m.Server = httptest.NewServer(m)
+	t.Cleanup(m.Close)
+	return m
+}
+
+const manyMetadata = `{"format-version": 2, "table-uuid": "c60b831c-6f48-4b72-94d5-%012d", "location": "file:///nowhere/%s/%s",
+	"last-sequence-number": 0, "last-updated-ms": 1796010571207, "last-column-id": 3, "current-schema-id": 0,
+	"schemas": [{"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": true, "type": "long"},
+	{"id": 2, "name": "region", "required": false, "type": "string"}, {"id": 3, "name": "amount", "required": false, "type": "decimal(10, 2)"}]}],
+	"default-spec-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}], "last-partition-id": 999, "default-sort-order-id": 0,
+	"sort-orders": [{"order-id": 0, "fields": []}], "properties": {}, "current-snapshot-id": -1, "refs": {}, "snapshots": []}`
+
+func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.requests.Add(1)
+	time.Sleep(m.delay)
+	w.Header().Set("Content-Type", "application/json")
+	say := func(x any) { _ = json.NewEncoder(w).Encode(x) }
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+	switch {
+	case parts[0] == "config":
+		say(map[string]any{"overrides": map[string]string{}, "endpoints": []string{"GET /v1/{prefix}/namespaces/{namespace}/views/{view}"}})
+	case len(parts) == 1 && r.URL.Query().Get("parent") == "":
+		var all [][]string
+		for i := range m.namespaces {
+			all = append(all, []string{fmt.Sprintf("ns%02d", i)})
+		}
+		say(map[string]any{"namespaces": all})
+	case len(parts) == 1:
+		say(map[string]any{"namespaces": []any{}})
+	case len(parts) == 3 && parts[2] == "tables":
+		var all []any
+		for i := range m.tables {
+			all = append(all, map[string]any{"namespace": []string{parts[1]}, "name": fmt.Sprintf("t%02d", i)})
+		}
+		say(map[string]any{"identifiers": all})
+	case len(parts) == 3 && parts[2] == "views":
+		say(map[string]any{"identifiers": []any{}})
+	case len(parts) == 4 && parts[2] == "tables":
+		say(map[string]any{
+			"metadata-location": "file:/nowhere/" + parts[1] + "/" + parts[3] + "/metadata/00000-x.metadata.json",
+			"metadata":          json.RawMessage(fmt.Sprintf(manyMetadata, len(parts[3]), parts[1], parts[3])),
+		})
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(w, `{"error": {"message": "no", "type": "NoSuchViewException", "code": 404}}`)
+	}
+}
+
+// TestManyTables: a tool that reads information_schema of 2,000 tables in 50
+// namespaces from a catalog that takes 20 ms for each answer waits for seconds.
+func TestManyTables(t *testing.T) {
+	m := startMany(t, 50, 40, 20*time.Millisecond)
+	s := serve(t, fmt.Sprintf("kind = \"rest\"\nuri = %q\nidentity = \"none\"", m.URL))
+	db := s.Open("admin")
+	defer db.Close()
+	for _, x := range []struct {
+		statement, want string
+		most            time.Duration
+	}{
+		{"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema LIKE 'ns%'", "[[2000]]", 10 * time.Second},
+		{"SELECT COUNT(*) FROM information_schema.columns WHERE table_schema LIKE 'ns%'", "[[6000]]", 15 * time.Second},
+		{"SHOW TABLES IN ns07", "", time.Second},
+	} {
+		before, start := m.requests.Load(), time.Now()
+		got := sqetest.Ask(ctx, db, x.statement)
+		took := time.Since(start)
+		t.Logf("%s: %s, %d requests", x.statement, took.Round(time.Millisecond), m.requests.Load()-before)
+		if got.Err != nil || x.want != "" && fmt.Sprint(got.Rows) != x.want {
+			t.Errorf("%s: %v %v", x.statement, got.Rows, got.Err)
+		}
+		if took > x.most {
+			t.Errorf("%s took %s, want at most %s", x.statement, took, x.most)
+		}
+	}
+}
