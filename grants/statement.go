@@ -458,7 +458,7 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 		r.notice("there is nothing on %s for the %s %s to take back", o, g.Kind, g.Name)
 		return nil
 	}
-	if !r.may(at, have) {
+	if !r.may(at, have) || len(have) == 0 && !r.Administrator {
 		return r.refused(at, "")
 	}
 	needed := intersection(have, r.now.needed(at, g))
