@@ -59,6 +59,7 @@ func (c *change) copyFiles(schema *iceberg.Schema, files []*ended) ([]*dataFile,
 	share := *c.job
 	share.o.MemoryBytes = max(1, c.o.MemoryBytes/int64(workers))
 	share.o.OpenFiles = max(1, c.o.OpenFiles/workers)
+	share.o.Progress = nil // who changes some rows may not know how many others there are
 	group, ctx := errgroup.WithContext(c.ctx)
 	share.ctx = ctx
 	done := make([]*writer, workers)

@@ -62,7 +62,8 @@ type Options struct {
 	Workers int
 	// Summary is added to the summary of the snapshot.
 	Summary map[string]string
-	// Progress is told, from any goroutine, how many rows were taken by now.
+	// Progress is told, from any goroutine, how many rows were taken by now. Rows that
+	// are copied with files of which others change do not count.
 	Progress func(rows int64)
 }
 
