@@ -181,15 +181,16 @@ func (b *both) ask(t *testing.T, c Case) (theirs Case, message string, ours map[
 
 // TestTrinoLive asks Trino and SQE, which follow the policies of one server, the
 // same statements: Trino answers as the captured Trino did under a Ranger Admin,
-// and SQE as Trino, but for the listed differences. Then policies change.
+// and SQE as Trino, but for the listed differences. Then both change rows, and policies change.
 func TestTrinoLive(t *testing.T) {
 	cases, err := Trino.Cases()
 	if err != nil {
 		t.Fatal(err)
 	}
 	known := differences(t, Trino)
-	cases = slices.DeleteFunc(cases, func(c Case) bool { return !live(c) })
-	b := startBoth(t, append(Users(cases), "s_tag"))
+	all, logins := cases, append(Users(cases), "s_tag")
+	cases = slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !live(c) })
+	b := startBoth(t, logins)
 	tagged := b.tag(t)
 	equal, listed := 0, map[string]int{}
 	for _, c := range cases {
@@ -221,6 +222,8 @@ func TestTrinoLive(t *testing.T) {
 	if equal < 250 {
 		t.Errorf("only %d statements are equal: the comparison has lost its cases", equal)
 	}
+	t.Run("rows that Trino writes", func(t *testing.T) { b.theirRows(t, all) })
+	t.Run("rows that SQE writes", func(t *testing.T) { b.rows(t) })
 	t.Run("a column gets a tag", func(t *testing.T) { b.await(t, tagged) })
 	t.Run("changes", func(t *testing.T) { b.changes(t) })
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sqe/tests/sqetest"
 )
@@ -127,6 +128,45 @@ func (p *Policies) Read(w who, database string, tables ...string) {
 	p.objects(w, database, tables...)
 	for _, t := range tables {
 		p.columns(w, database, t, "*")
+	}
+}
+
+// changeRights are the rights at the object gate that an access type of the data
+// service stands for, on tables and views and on the database that they are made in.
+var changeRights = map[string][2][]string{
+	"update": {{"table-data-write"}, nil}, // of Hive; and of Trino these two:
+	"insert": {{"table-data-write"}, nil},
+	"delete": {{"table-data-write"}, nil},
+	"drop":   {{"table-drop", "view-drop"}, nil},
+	"alter":  {{"table-schema-add", "table-schema-set-current", "table-properties-set", "table-properties-remove", "view-properties-write"}, nil},
+	"create": {nil, {"table-create", "view-create"}},
+}
+
+// Change gives access types beside those of Read.
+func (p *Policies) Change(w who, database string, tables []string, types ...string) {
+	give := func(resources object, types []string) {
+		if len(types) > 0 {
+			resources["root"], resources["catalog"], resources["namespace"] = values("*"), values(Catalog), values(database)
+			p.add(&p.Objects, accessPolicy, "polaris", resources, object{"policyItems": []object{item(w, types, nil)}})
+		}
+	}
+	var inside, beside []string
+	for _, t := range types {
+		inside, beside = append(inside, changeRights[t][0]...), append(beside, changeRights[t][1]...)
+	}
+	give(object{"table": values(tables...)}, inside)
+	give(object{}, beside)
+	data := func(resources object) {
+		p.add(&p.Data, accessPolicy, p.peer.kind, resources, object{"policyItems": []object{item(w, types, nil)}})
+	}
+	for _, t := range tables {
+		data(p.place(database, t, "*"))
+		if p.peer.kind == "trino" {
+			data(p.place(database, t, ""))
+		}
+	}
+	if p.peer.kind == "trino" && slices.Contains(types, "create") {
+		p.add(&p.Data, accessPolicy, p.peer.kind, object{"catalog": values(Catalog), "schema": values(database)}, object{"policyItems": []object{item(w, []string{"create"}, nil)}})
 	}
 }
 

@@ -94,8 +94,13 @@ func trinoMasks(p *Policies) {
 func (peer *Peer) Policies() *Policies {
 	p := &Policies{peer: peer}
 	everything := who{users: []string{"admin"}, roles: []string{"sqe_admin"}}
-	for _, database := range []string{"bank", "masks", "sem"} {
+	changes := []string{"update", "create", "drop", "alter"}
+	if peer.kind == "trino" {
+		changes = []string{"insert", "delete", "create", "drop", "alter"}
+	}
+	for _, database := range []string{"bank", "masks", "sem", "default"} {
 		p.Read(everything, database, "*")
+		p.Change(everything, database, []string{"*"}, changes...)
 		p.Read(users("raw"), database, "*")
 	}
 
@@ -129,11 +134,15 @@ func (peer *Peer) Policies() *Policies {
 	p.ReadColumns(users("s_cols", "s_nullcol"), "sem", "orders", []string{"id", "region"}, []string{"amount", "ssn", "email", "signed_on"})
 	p.Read(users("s_base"), "sem", "orders")
 	p.Withhold(users("s_deny"), "sem", "orders", "ssn")
+	p.Change(users("s_write"), "sem", []string{"target", "copy", "dml", "dmlf", "dmlm"}, changes...)
 	if peer.kind == "hive" {
+		p.Read(users("s_view", "s_both"), "default", "pv")
 		p.Read(users("s_view"), "sem", "v_orders")
 		p.Read(users("s_base"), "sem", "v_orders") // a view has no rights of its own there
 	} else {
 		p.Read(users("s_view"), "sem", "v_orders", "v_invoker")
+		p.Read(users("s_own", "s_view", "s_same"), "sem", "v_own", "v_own2")
+		p.Change(users("s_own"), "sem", []string{"v_own", "v_own2"}, "create", "drop")
 	}
 	p.orders()
 	p.others()
@@ -198,9 +207,9 @@ func (p *Policies) orders() {
 func (p *Policies) others() {
 	p.Mask("sem", "pub", "v", maskItem(users("s_first", "admin"), "MASK_NONE", ""), maskItem(groups("public"), "CUSTOM", "'public'"))
 	p.Mask("sem", "people", "ssn", maskItem(users("s_join"), "MASK_SHOW_LAST_4", ""))
-	for _, v := range []string{"v_orders", "v_invoker"} {
-		p.Mask("sem", v, "region", maskItem(users("s_view", "s_both"), "CUSTOM", "lower({col})"))
-		p.Filter("sem", v, filterItem(users("s_view", "s_both"), "id = 2"))
+	for _, v := range [][2]string{{"sem", "v_orders"}, {"sem", "v_invoker"}, {"default", "pv"}} {
+		p.Mask(v[0], v[1], "region", maskItem(users("s_view", "s_both"), "CUSTOM", "lower({col})"))
+		p.Filter(v[0], v[1], filterItem(users("s_view", "s_both"), "id = 2"))
 	}
 	p.Mask("sem", "dml", "ssn", maskItem(users("s_write"), "MASK_SHOW_LAST_4", ""))
 	p.Filter("sem", "dml", filterItem(users("s_write"), "region = 'EU'"))

@@ -140,7 +140,7 @@ func Build(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, n := range []string{"bank", "masks", "sem"} {
+	for _, n := range []string{"bank", "masks", "sem", "default"} {
 		if err := cat.CreateNamespace(ctx, table.Identifier{n}, nil); err != nil {
 			return err
 		}

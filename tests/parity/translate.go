@@ -43,6 +43,9 @@ var notation = []struct {
 	{regexp.MustCompile(`^(CREATE|DROP) (NAMESPACE|SCHEMA) `), "$1 DATABASE "},
 	{regexp.MustCompile(`^SHOW COLUMNS IN `), "SHOW COLUMNS FROM "},
 	{regexp.MustCompile(`^SHOW CREATE VIEW `), "SHOW CREATE TABLE "},
+	{regexp.MustCompile(`\bspark_catalog\.default\.pv\b`), "`default`.pv"},
+	{regexp.MustCompile(`^CREATE VIEW (\S+) SECURITY INVOKER `), "CREATE SQL SECURITY INVOKER VIEW $1 "},
+	{regexp.MustCompile(`^ALTER TABLE (\S+) EXECUTE optimize$`), "CALL system.rewrite_data_files('$1')"},
 	{regexp.MustCompile(`\b(sem\.orders) VERSION AS OF`), "$1 FOR VERSION AS OF"},
 }
 
