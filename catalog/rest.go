@@ -320,12 +320,8 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	return loaded, nil
 }
 
-// admit makes a table of an answer. It refuses one whose restrictions nothing here
-// enforces.
+// admit makes a table of an answer. It refuses one whose scans it cannot plan.
 func (c *REST) admit(name plan.TableName, answer *rest.Table) (*restTable, error) {
-	if answer.ReadRestrictions != nil {
-		return nil, fault.New(fault.Unsupported, "The catalog restricts what you may read of table '%s' in a way that SQE does not enforce; the table is refused", name)
-	}
 	if answer.ScanPlanning() != "client" {
 		return nil, fault.New(fault.Unsupported, "The catalog demands to plan the scans of table '%s' itself, which SQE does not support; the table is refused", name)
 	}

@@ -440,32 +440,53 @@ func TestRESTOwnChanges(t *testing.T) {
 	}
 }
 
-// TestRESTRestrictions: a table that the catalog restricts for this principal is
-// refused as long as nothing enforces that.
+// TestRESTRestrictions: what the catalog demands of reads comes with the table, to the
+// byte, and to nobody else; also after a commit, whose answer does not hold it.
 func TestRESTRestrictions(t *testing.T) {
 	f := newFakeREST(t)
 	c := f.open(t)
 	c.bound = -1
-	for raw, refused := range map[string]bool{
-		`null`: false, `{}`: false, ` {"required-row-filter": null} `: false, `{"required-row-filter": true}`: false,
-		`{"required-column-projections": []}`: false, `{"required-column-projections": null, "required-row-filter": true}`: false,
-		`{"required-row-filter": false}`: true, `{"required-row-filter": {"type": "eq", "term": "a", "value": 1}}`: true,
-		`{"required-column-projections": [{"action": "replace-with-null", "field-id": 3}]}`: true, `{"new-thing": 1}`: true, `{"new-thing": []}`: true, `[]`: true, `"x"`: true, `0`: true,
-		`{"required-column-projections": {}}`: true,
+	for raw, comes := range map[string]bool{
+		`null`: false, `{}`: true, `{"required-row-filter":false}`: true, `{"new-thing":1}`: true, `[]`: true, `0`: true,
+		`{"required-row-filter":false,"required-row-filter":true}`: true,
 	} {
-		f.extra = map[string]any{"read-restrictions": json.RawMessage(raw)}
+		f.before = func(w http.ResponseWriter, r *http.Request) bool {
+			f.extra = nil
+			if r.Header.Get("Authorization") == "Bearer alice" && r.Method == http.MethodGet {
+				f.extra = map[string]any{"read-restrictions": json.RawMessage(raw)}
+			}
+			return false
+		}
 		f.version++
 		got, err := c.Table(as("alice"), orders, plan.AsOf{}, "")
-		if refused {
-			wants(t, raw, err, fault.Unsupported, "restricts what you may read")
-		} else if err != nil || got.Handle.(*Handle).ReadRestrictions != nil {
-			t.Errorf("%s: %v", raw, err)
+		must(t, err)
+		if demand := ReadRestrictions(got); comes != (demand != nil) || (comes && string(demand) != raw) {
+			t.Errorf("%s comes as %s", raw, demand)
 		}
-		// Nor may it be changed: what a change reads is not restricted either.
-		if _, err := c.Commit(as("alice"), orders, func(context.Context, *table.Transaction, *plan.Table) error { return nil }); (err != nil) != refused {
-			t.Errorf("a commit with %s: %v", raw, err)
+		got, err = c.Commit(as("alice"), orders, func(_ context.Context, tx *table.Transaction, _ *plan.Table) error {
+			return tx.SetProperties(map[string]string{"a": raw})
+		})
+		must(t, err)
+		if demand := ReadRestrictions(got); comes != (demand != nil) || (comes && string(demand) != raw) {
+			t.Errorf("after a commit %s is %s", raw, demand)
+		}
+		got, err = c.Table(as("bob"), orders, plan.AsOf{}, "")
+		must(t, err)
+		if ReadRestrictions(got) != nil {
+			t.Errorf("bob gets what alice got: %s", ReadRestrictions(got))
 		}
 	}
+	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/orders") {
+			return false
+		}
+		_, _ = io.WriteString(w, `{"read-restrictions": {"required-row-filter": false}, "metadata": {}, "read-restrictions": null}`)
+		return true
+	}
+	f.version++
+	_, err := c.Table(as("alice"), orders, plan.AsOf{}, "")
+	wants(t, "two demands", err, fault.Unavailable, "does not answer as")
+	f.before = nil
 	for mode, refused := range map[string]bool{"client": false, "CLIENT": false, "": false, "server": true, "Server": true, "other": true} {
 		f.extra = map[string]any{"config": map[string]string{"scan-planning-mode": mode}}
 		f.version++
@@ -487,7 +508,7 @@ func TestRESTRestrictions(t *testing.T) {
 			return false
 		}
 		_, err = c.Table(as("ext_auditor"), orders, plan.AsOf{}, "")
-		wants(t, file, err, fault.Unsupported, "the table is refused")
+		wants(t, file, err, fault.Unsupported, "demands to plan")
 	}
 }
 

@@ -20,8 +20,8 @@ type Handle struct {
 	// Schema is the schema that the fields of the plan.Table were made from.
 	Schema *iceberg.Schema
 	// ReadRestrictions is what the catalog demands of this principal's reads
-	// (read-restrictions of loadTable), as it sent it; nil for nothing. No table with
-	// any is handed out as long as nothing enforces them.
+	// (read-restrictions of loadTable), as it sent it; nil for nothing. Who reads the
+	// table must enforce it.
 	ReadRestrictions json.RawMessage
 
 	// confined: local files lie below root or are none of the table's.
@@ -33,6 +33,14 @@ type Handle struct {
 // party, files of this machine beyond one folder may not, whatever its metadata say.
 func (h *Handle) Within(location string) bool {
 	return !h.confined || below(h.root, slashes(location))
+}
+
+// ReadRestrictions is what the catalog that loaded a table demands of its reads.
+func ReadRestrictions(t *plan.Table) json.RawMessage {
+	if h, ok := t.Handle.(*Handle); ok {
+		return h.ReadRestrictions
+	}
+	return nil
 }
 
 // selected is a snapshot of a table and the schema to read it with: the schema of

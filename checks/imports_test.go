@@ -20,6 +20,8 @@ var house = []struct {
 	{"grants", "policy identity fault", "which policies a grant means is a pure question; who asks it writes them"},
 	{"masks", "plan fault", "a mask is an expression of the plan and nothing else"},
 	{"rewrite", "plan policy masks fault", "the rewriter is a pure function: what it imports is what must be trusted"},
+	{"transform", "", "definitions that executors and tests share"},
+	{"restrictions", "plan policy masks", "the language of Iceberg's read-restrictions ends here: it compiles into package policy"},
 	{"rangerclient", "plan policy grants identity fault", "Ranger's language ends here: it compiles into package policy"},
 	{"policystore", "rangerclient/model rangerclient/admin rangerclient/servicedef rangerclient/eval identity fault", "it keeps Ranger's documents and hands them out; who may see what is decided where they are evaluated"},
 	{"audit", "policy identity fault", "an event is a record of what was decided, not of how a statement runs"},
@@ -31,8 +33,8 @@ var house = []struct {
 	{"engine/importfile", "plan fault", "it reads files that anybody may have made: it must know no table and no policy"},
 	{"engine/write", "plan catalog engine/scan identity fault", "it puts rows of governed plans into tables; it must not know policies, nor be able to make a plan"},
 	{"engine/bind", "plan catalog engine/parse identity fault", "binding sees schemas and names, never rows or policies; the engine asks the gates"},
-	{"engine/duck", "plan masks engine/scan fault", "it runs governed plans and must not be able to make one"},
-	{"engine", "plan policy grants masks rewrite catalog audit engine/parse engine/bind engine/duck engine/scan engine/importfile engine/write identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},
+	{"engine/duck", "plan masks transform engine/scan fault", "it runs governed plans and must not be able to make one"},
+	{"engine", "plan policy grants masks rewrite restrictions catalog audit engine/parse engine/bind engine/duck engine/scan engine/importfile engine/write identity fault", "the way of a statement; it knows no server, no configuration and no policy language"},
 	{"ops", "policy fault", "metrics and health: numbers about statements, never their data"},
 	{"server", "plan engine config identity fault", "the protocol sees sessions and results of the engine and nothing below it"},
 	{"demo/data", "plan catalog fault", "sample tables: files that any engine could have written"},
@@ -127,7 +129,7 @@ func TestPure(t *testing.T) {
 		"net/http", "os/exec", "database/sql", "github.com/dolthub/go-mysql-server", "github.com/dolthub/vitess",
 		"github.com/duckdb", "github.com/apache/iceberg-go", "modernc.org/sqlite",
 	}
-	pure := []string{"plan", "policy", "grants", "masks", "rewrite", "identity", "fault"}
+	pure := []string{"plan", "policy", "grants", "masks", "rewrite", "restrictions", "transform", "identity", "fault"}
 	byPath := map[string]goPackage{}
 	for _, p := range ours(t) {
 		byPath[p.ImportPath] = p

@@ -10,6 +10,7 @@ import (
 	"sqe/fault"
 	"sqe/plan"
 	"sqe/policy"
+	"sqe/restrictions"
 )
 
 // relations answers what binding asks about names, for one statement: through
@@ -94,7 +95,7 @@ func (r relations) table(ctx context.Context, t *plan.Table) (*bind.Relation, er
 	}
 	withheld := map[int]bool{}
 	for id := range bound.Withheld() {
-		withheld[id] = true
+		withheld[id] = !bound.Fails(id)
 	}
 	return &bind.Relation{Table: t, Withheld: withheld}, nil
 }
@@ -227,6 +228,11 @@ func (d definer) Relation(ctx context.Context, database, name string, at plan.As
 	t, err := cat.Table(ctx, full, at, "")
 	if err != nil {
 		return nil, err
+	}
+	// The rights of a policy are not above the catalog's demand of this principal's
+	// reads: what it restricts is not read whole in order to decide about others.
+	if !restrictions.Compile(catalog.ReadRestrictions(t), t).Unrestricted() {
+		return nil, fault.New(fault.Unsupported, "a policy reads table '%s', which its catalog restricts for you", name)
 	}
 	*d.read = append(*d.read, t)
 	return &bind.Relation{Table: t}, nil

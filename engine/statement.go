@@ -1,18 +1,22 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"sqe/catalog"
 	"sqe/engine/bind"
 	"sqe/fault"
 	"sqe/identity"
 	"sqe/plan"
 	"sqe/policy"
+	"sqe/restrictions"
 	"sqe/rewrite"
 )
 
@@ -146,15 +150,22 @@ func (st *statement) metadata(ctx context.Context, t *plan.Table) (*rewrite.Boun
 	return rewrite.PrepareMetadata(t, data...)
 }
 
+// tableKey differs for whatever an answer about a table may depend on. What the
+// catalog demands is a part: it can change without the table, and within a statement.
 func tableKey(t *plan.Table) string {
-	return t.Name.Key() + "\x1e" + t.Metadata + "\x1e" + t.Version + "\x1e" + itoa(int64(t.SchemaID)) + "\x1e" + itoa(t.SnapshotID)
+	demand := ""
+	if raw := catalog.ReadRestrictions(t); raw != nil {
+		sum := sha256.Sum256(raw)
+		demand = string(sum[:])
+	}
+	return demand + "\x1e" + t.Name.Key() + "\x1e" + t.Metadata + "\x1e" + t.Version + "\x1e" + itoa(int64(t.SchemaID)) + "\x1e" + itoa(t.SnapshotID)
 }
 
 // resolve asks every source for its restrictions, merges them and binds their
 // texts with the rights of the policy. It reports the tables that the texts read
 // and until when the answer holds.
 func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan.Table) (*rewrite.Bound, []*plan.Table, time.Time, error) {
-	all := make([]*policy.Restrictions, len(states))
+	all := make([]*policy.Restrictions, len(states), len(states)+1)
 	var expires time.Time
 	for i, s := range states {
 		r, err := s.Restrict(st.principal, t)
@@ -162,6 +173,10 @@ func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan
 			return nil, nil, expires, err
 		}
 		all[i] = r
+	}
+	// The catalog speaks last: no source decides for it, and it for none.
+	if raw := catalog.ReadRestrictions(t); raw != nil {
+		all = append(all, restrictions.Compile(raw, t))
 	}
 	merged := policy.Merge(all...)
 	expires = merged.Expires
@@ -208,7 +223,7 @@ func (st *statement) current(ctx context.Context, t *plan.Table) bool {
 		return false
 	}
 	now, err := cat.Table(ctx, t.Name, plan.AsOf{}, t.Metadata)
-	return err == nil && now.Version == t.Version
+	return err == nil && now.Version == t.Version && bytes.Equal(catalog.ReadRestrictions(now), catalog.ReadRestrictions(t))
 }
 
 // saltBytes is the salt of this statement for query-local hashes.

@@ -246,6 +246,16 @@ func init() {
 	// NewStruct and NewEmpty, which set the type.
 	add(S, untyped, "make_struct", "empty_list", "empty_map")
 
+	// Iceberg's transforms; package transform is their definition. No statement can
+	// name them: conditions of a catalog do. Of a date or timestamp, an instant in
+	// UTC: iceberg_year, iceberg_month, iceberg_day, iceberg_hour (no date).
+	// iceberg_bucket(n, x), iceberg_truncate(w, x): BIGINT literals above 0.
+	add(S, returns(Int32, 1, 1), "iceberg_year", "iceberg_month", "iceberg_hour")
+	add(S, returns(Date, 1, 1), "iceberg_day")
+	add(S, returns(Int32, 2, 2), "iceberg_bucket")
+	add(S, cut, "iceberg_truncate")
+	partial(widest, "iceberg_truncate")
+
 	// barrier(x) is x; no optimiser may move anything through it.
 	add(S, first(1, 1), "barrier")
 
@@ -459,6 +469,23 @@ func truncated(args []arrow.DataType) (arrow.DataType, error) {
 		return nil, fmt.Errorf("date_trunc takes a date or timestamp")
 	}
 	return args[1], nil
+}
+
+// cut is the type of iceberg_truncate: a decimal can need one digit more.
+func cut(args []arrow.DataType) (arrow.DataType, error) {
+	if len(args) != 2 {
+		return nil, fmt.Errorf("wrong number of arguments: %d", len(args))
+	}
+	if d, ok := args[1].(*arrow.Decimal128Type); ok {
+		return Decimal(38, d.Scale), nil
+	}
+	return args[1], nil
+}
+
+// widest: one digit more than the most there can be.
+func widest(args []arrow.DataType) bool {
+	d, ok := args[1].(*arrow.Decimal128Type)
+	return ok && d.Precision == 38
 }
 
 func structField(args []arrow.DataType) (arrow.DataType, error) {

@@ -70,6 +70,8 @@ func (r *Restrictions) add(id int, rule ColumnRule, also []Origin) {
 	}
 	switch {
 	case old.Kind == rule.Kind && old.Action == rule.Action && old.SQL == rule.SQL:
+		old.Fail = old.Fail || rule.Fail
+		r.Columns[id] = old
 		r.also(id, rule.Origin)
 		r.also(id, also...)
 	case old.strength() > rule.strength():

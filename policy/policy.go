@@ -105,7 +105,12 @@ type Origin struct {
 type RowFilter struct {
 	// SQL is a condition over the columns of the table, to be bound with the
 	// rights of the policy. Never shown to users without the right to see policies.
-	SQL    string
+	SQL string
+	// Cond, when set, is the condition itself, over the columns of Scan (of the table,
+	// made for this purpose): its language is not SQL and its source has bound it. SQL
+	// is then its text for those who may see policies.
+	Cond   plan.Expr
+	Scan   *plan.Scan
 	Origin Origin
 }
 
@@ -131,7 +136,10 @@ type ColumnRule struct {
 	SQL string
 	// Why says in words for the administrator why the column is withheld (Forbid),
 	// or NULL although no policy says so.
-	Why    string
+	Why string
+	// Fail, of Forbid: a statement that shows the column fails, SELECT * included, which
+	// else leaves out what is withheld.
+	Fail   bool
 	Origin Origin
 }
 

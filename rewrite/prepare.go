@@ -33,6 +33,7 @@ type Bound struct {
 	// columns by id of the top-level field, without the withheld ones.
 	columns  map[int]*column
 	withheld map[int]string
+	fails    map[int]bool // of the withheld: see Fails
 	record   TableRecord
 }
 
@@ -57,6 +58,10 @@ type template struct {
 // Withheld lists by field id the columns that cannot be used, with the reason for
 // administrators. The caller must not change it.
 func (b *Bound) Withheld() map[int]string { return b.withheld }
+
+// Fails reports whether a withheld column may not be left out of what SELECT *
+// means: the statement is to fail.
+func (b *Bound) Fails(field int) bool { return b.fails[field] }
 
 // Filtered reports whether a row filter may hide rows.
 func (b *Bound) Filtered() bool { return len(b.filters) > 0 }
@@ -108,6 +113,12 @@ func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binde
 			return nil, outage(t, err)
 		case err != nil:
 			out.withheld[f.ID] = err.Error()
+			if rule, ok := p.rule(f.ID); ok && rule.Kind == policy.Forbid && rule.Fail {
+				if out.fails == nil {
+					out.fails = map[int]bool{}
+				}
+				out.fails[f.ID] = true
+			}
 		}
 	}
 	out.record = p.record(out)
@@ -197,7 +208,11 @@ func (p *preparation) rule(id int) (policy.ColumnRule, bool) {
 }
 
 func (p *preparation) filter(f policy.RowFilter) (*template, error) {
-	scan, e, err := p.binder.Condition(p.ctx, p.table, f.SQL)
+	scan, e := f.Scan, f.Cond
+	var err error
+	if e == nil {
+		scan, e, err = p.binder.Condition(p.ctx, p.table, f.SQL)
+	}
 	// A number or text as a condition depends on rules of conversion, which a
 	// filter must not: what is meant is not certain.
 	if err == nil && e.Type().ID() != arrow.BOOL {

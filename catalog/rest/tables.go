@@ -27,7 +27,7 @@ type Table struct {
 	// Credentials are those for places.
 	Credentials []StorageCredential
 	// ReadRestrictions is what the catalog demands of the reader, as it was sent; nil
-	// for nothing.
+	// when it sent none.
 	ReadRestrictions json.RawMessage
 	// ETag is the mark to load again with; "" for none.
 	ETag string
@@ -53,7 +53,7 @@ type loaded struct {
 	Metadata     json.RawMessage     `json:"metadata"`
 	Config       map[string]string   `json:"config"`
 	Credentials  []StorageCredential `json:"storage-credentials"`
-	Restrictions json.RawMessage     `json:"read-restrictions"`
+	Restrictions said                `json:"read-restrictions"`
 }
 
 // ErrMetadata: the metadata that the catalog sent cannot be understood.
@@ -61,8 +61,8 @@ var ErrMetadata = errors.New("the metadata cannot be understood")
 
 func (l *loaded) table(operation string, a answer, outcome Outcome) (out *Table, err error) {
 	out = &Table{Location: l.Location, Config: l.Config, Credentials: l.Credentials, ETag: a.header.Get("ETag")}
-	if restricts(l.Restrictions) {
-		out.ReadRestrictions = l.Restrictions
+	if l.Restrictions != nil && string(l.Restrictions) != "null" {
+		out.ReadRestrictions = json.RawMessage(l.Restrictions)
 	}
 	if out.Config == nil {
 		out.Config = map[string]string{}
@@ -92,29 +92,17 @@ func (t *Table) located(l *loaded) *Table {
 	return t
 }
 
-// restricts reports whether restrictions demand anything: what is not plainly
-// nothing does.
-func restricts(raw json.RawMessage) bool {
-	text := bytes.TrimSpace(raw)
-	if len(text) == 0 || string(text) == "null" {
-		return false
+// said is a member of an answer that must not be there twice: of two, encoding/json
+// takes the last.
+type said json.RawMessage
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *said) UnmarshalJSON(b []byte) error {
+	if *s != nil {
+		return errors.New("a member is there twice")
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(text, &members) != nil {
-		return true
-	}
-	for k, v := range members {
-		v = bytes.TrimSpace(v)
-		var list []json.RawMessage
-		switch {
-		case string(v) == "null":
-		case k == "required-row-filter" && string(v) == "true":
-		case k == "required-column-projections" && json.Unmarshal(v, &list) == nil && len(list) == 0:
-		default:
-			return true
-		}
-	}
-	return false
+	*s = bytes.Clone(b)
+	return nil
 }
 
 // guarded turns a panic over a malformed answer into an error.

@@ -440,6 +440,23 @@ var examples = []example{
 	{call("last_day", date("2003-02-05")), "2003-02-28"},
 	{call("last_day", stamp("2004-02-05 01:01:01")), "2004-02-29"},
 	{call("to_date", stamp("2003-12-31 01:02:03")), "2003-12-31"},
+	{call("iceberg_year", date("1969-12-31")), "-1"},
+	{call("iceberg_year", stampOf("2024-12-31 23:00:00", plan.TimestampTZ)), "54"},
+	{call("iceberg_month", date("1970-02-28")), "1"},
+	{call("iceberg_month", stamp("1969-12-31 23:59:59.999999")), "-1"},
+	{call("iceberg_day", stamp("1969-12-31 23:59:59.999999")), "1969-12-31"},
+	{call("iceberg_hour", stamp("1969-12-31 23:59:59.999999")), "-1"},
+	{call("iceberg_hour", date("1970-01-01")), refusedFor},
+	{call("iceberg_hour", null(plan.Timestamp)), "NULL"},
+	{call("iceberg_bucket", 1<<31, "iceberg"), "1210000089"},
+	{call("iceberg_bucket", 1<<31, 34), "2017239379"},
+	{call("iceberg_bucket", 1<<31, dec("14.20")), "1646729059"},
+	{call("iceberg_bucket", 0, 34), refusedFor},
+	{call("iceberg_bucket", 4, 1.5), refusedFor},
+	{call("iceberg_truncate", 10, -1), "-10"},
+	{call("iceberg_truncate", 50, dec("-0.05")), "-0.50"},
+	{call("iceberg_truncate", 2, "a😀b"), "a😀"},
+	{call("iceberg_truncate", 2, []byte{1, 2, 3}), "0102"},
 	{call("to_date", "2003-12-31 01:02:03"), "2003-12-31"},
 	{call("to_timestamp", "2003-12-31"), "2003-12-31 00:00:00"},
 	{call("makedate", 2011, 31), "2011-01-31"},
@@ -619,6 +636,7 @@ func columnwise(e plan.Expr) plan.Node {
 	keep := map[string][]int{ // constants by function and position
 		"date_add": {2}, "timestampdiff": {0}, "date_format": {1}, "date_trunc": {0}, "str_to_date_date": {1}, "str_to_date_timestamp": {1},
 		"json_extract": {1}, "json_length": {1}, "regexp_like": {1}, "format_number": {1}, "bytes_first": {1}, "json_object": {0, 2}, "rand": {0},
+		"iceberg_bucket": {0}, "iceberg_truncate": {0},
 	}
 	column := func(a plan.Expr) plan.Expr {
 		if _, ok := a.(*plan.Literal); !ok {
