@@ -334,7 +334,7 @@ func vended(t *rest.Table) bool {
 		return true
 	}
 	for k := range t.Config {
-		for _, part := range []string{"s3.", "gcs.", "adls.", "client.", "oss."} {
+		for _, part := range []string{"s3.", "gcs.", "adls.", "client.", "oss.", "token", "header."} {
 			if strings.HasPrefix(k, part) {
 				return true
 			}
