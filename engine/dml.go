@@ -110,7 +110,8 @@ func (st *statement) again(ctx context.Context, run func() (*Result, error)) (*R
 // changes are those of a statement, verified, so that they may run.
 type changes struct {
 	*rewrite.Changes
-	governed  plan.Node // what the rows are made from, to be shown to the user
+	governed  plan.Node            // what the rows are made from, to be shown to the user
+	hidden    func(field int) bool // what the user does not see of the target
 	overwrite bool
 	partition []bind.Partition
 	carried   *carriage // the tags that the new values bring with them
@@ -128,7 +129,11 @@ func (st *statement) changes(ctx context.Context, stmt parse.Statement, args []p
 		return nil, err
 	}
 	st.record = record
-	if err := st.mayOverwrite(ctx, bound); err != nil {
+	target, err := st.bound(ctx, bound.Write.Target)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayOverwrite(target, bound); err != nil {
 		return nil, err
 	}
 	if err := rewrite.VerifyWrite(governed); err != nil {
@@ -148,26 +153,22 @@ func (st *statement) changes(ctx context.Context, stmt parse.Statement, args []p
 	if err := rewrite.VerifyChanges(c); err != nil {
 		return nil, err
 	}
-	return &changes{Changes: c, governed: governed.Rows, overwrite: governed.Overwrite, partition: bound.Partition, carried: carried}, nil
+	return &changes{Changes: c, governed: governed.Rows, hidden: target.Hides, overwrite: governed.Overwrite, partition: bound.Partition, carried: carried}, nil
 }
 
 // mayOverwrite refuses INSERT OVERWRITE ... PARTITION where the user does not see what
 // decides the partition of a row: which rows are gone would tell.
-func (st *statement) mayOverwrite(ctx context.Context, bound *bind.BoundWrite) error {
+func mayOverwrite(target *rewrite.Bound, bound *bind.BoundWrite) error {
 	if len(bound.Partition) == 0 {
 		return nil
 	}
 	t := bound.Write.Target
-	b, err := st.bound(ctx, t)
-	if err != nil {
-		return err
-	}
 	by, err := write.PartitionedBy(t)
 	if err != nil {
 		return err
 	}
 	for _, id := range by {
-		if f, _ := t.Field(id); b.Hides(id) {
+		if f, _ := t.Field(id); target.Hides(id) {
 			return fault.New(fault.Denied, "column '%s' of table '%s' is masked for you, so that you cannot replace partitions by it; use DELETE and INSERT", f.Name, t.Name)
 		}
 	}
@@ -179,6 +180,7 @@ func (st *statement) write(ctx context.Context, o *object, stmt parse.Statement,
 	options, done := st.writeOptions(o)
 	defer done()
 	options.Committer = c.carried.committer(options.Committer)
+	options.Hidden = c.hidden
 	out, err := st.run(ctx, c.Rows)
 	if err != nil {
 		return nil, err

@@ -210,6 +210,36 @@ func TestNothingIsUnveiled(t *testing.T) {
 	must(t, f.sue, "SELECT * FROM twice ORDER BY id", "2|1|bert\n3|1|anna")
 }
 
+// TestOrderOfFiles: what a user writes is not put in the order of a column that is
+// masked for the user: rows of the user's own would show where the others stand.
+func TestOrderOfFiles(t *testing.T) {
+	f, eve := people(t)
+	restrict := f.gate.state.restrict
+	f.gate.state.restrict = func(p identity.Principal, t *plan.Table) *policy.Restrictions {
+		r := restrict(p, t)
+		if t.Name.Name == "sorted" && p.Name == "eve" {
+			r.Columns[column(t, "secret")] = policy.ColumnRule{Kind: policy.Mask, Action: "MASK_NULL", Origin: policy.Origin{Source: "gate", Policy: "secret", ID: 3}}
+		}
+		return r
+	}
+	for _, mode := range []string{"copy-on-write", "merge-on-read"} {
+		for _, change := range []string{
+			"UPDATE sorted SET n = n + 1", "MERGE INTO sorted t USING sorted s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.n + 1",
+		} {
+			f.do(f.sue, "CREATE OR REPLACE TABLE sorted (id BIGINT, secret INT, n INT) SORTED BY (secret) TBLPROPERTIES ('write.update.mode' = '"+mode+"', 'write.merge.mode' = '"+mode+"')")
+			f.do(f.sue, "INSERT INTO sorted VALUES (1, 5000, 0), (2, 3000, 0), (3, 9000, 0)")
+			f.do(eve, "INSERT INTO sorted VALUES (10, 6000, 0), (11, 4000, 0), (12, 8000, 0)")
+			f.do(eve, change)
+			must(t, f.sue, "SELECT COUNT(*) FROM sorted WHERE n = 1", "6")
+			if got, err := query(eve, "SELECT id FROM sorted"); err != nil || got == "2\n11\n1\n10\n12\n3" {
+				t.Errorf("%s, %s: the rows are in the order of what is hidden: %s, %v", mode, change, got, err)
+			}
+			f.do(f.sue, change)
+			must(t, f.sue, "SELECT id FROM sorted", "2\n11\n1\n10\n12\n3")
+		}
+	}
+}
+
 // TestExplainOfChanges: the plan of a change tells an ordinary user nothing of policies,
 // nor of tables that only a policy may read.
 func TestExplainOfChanges(t *testing.T) {

@@ -74,6 +74,19 @@ func newTarget(ctx context.Context, t *plan.Table) (*target, error) {
 	return out, err
 }
 
+// sortsBy reports whether one of the columns that rows are sorted by is hidden.
+func (t *target) sortsBy(hidden func(field int) bool) bool {
+	for _, f := range t.order.Fields() {
+		for _, id := range f.SourceIDs {
+			path, _, ok := pathTo(t.schema.Fields(), id)
+			if !ok || hidden(t.schema.Field(path[0]).ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // columns are the indexes of the table's columns in a batch that holds them from
 // first on.
 func (t *target) columns(first int) []int {

@@ -60,6 +60,10 @@ type Options struct {
 	// Workers is how many files are encoded at once; 0 is the number of processors, at
 	// most 4.
 	Workers int
+	// Hidden reports whether who writes does not see the values of a top-level column as
+	// they are. When the sort order has such a column, rows are not sorted: their order
+	// would tell of its values. nil: they see all.
+	Hidden func(field int) bool
 	// Summary is added to the summary of the snapshot.
 	Summary map[string]string
 	// Progress is told, from any goroutine, how many rows were taken by now. Rows that
@@ -159,6 +163,9 @@ func maintain(ctx context.Context, t *plan.Table, o Options) (*job, error) {
 func newJob(ctx context.Context, tg *target, rows Rows, o Options) (*job, error) {
 	if o.Committer == nil {
 		return nil, errors.New("a write without a committer")
+	}
+	if o.Hidden != nil && tg.sortsBy(o.Hidden) {
+		tg.order = table.UnsortedSortOrder
 	}
 	return &job{
 		ctx: ctx, o: o.withDefaults(), target: tg, rows: rows, staged: &staged{fs: tg.fs},
