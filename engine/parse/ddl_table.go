@@ -106,7 +106,7 @@ func (p *parser) create() (Statement, error) {
 		p.pos += 2
 		return p.createSchema()
 	}
-	return nil, nil
+	return p.indexDDL()
 }
 
 func (p *parser) createTable(replace bool) (Statement, error) {
@@ -358,7 +358,7 @@ func (p *parser) drop() (Statement, error) {
 		p.pos += 2
 		return p.dropSchema()
 	}
-	return nil, nil
+	return p.indexDDL()
 }
 
 // rename parses RENAME TABLE table TO table, ...

@@ -364,5 +364,8 @@ func (p *parser) insertTail() error {
 	if p.word(0) == "as" {
 		return refuse("an alias of the new row", "it serves ON DUPLICATE KEY UPDATE; "+useMerge)
 	}
+	if p.word(0) == "returning" {
+		return refuse("INSERT ... RETURNING", "SELECT the rows by the values that were given")
+	}
 	return p.end()
 }

@@ -19,6 +19,14 @@ func (p *parser) refused() error {
 		return no("CALL", "SQE has no stored procedures")
 	case "handler":
 		return no("HANDLER", "use SELECT")
+	case "optimize", "analyze", "check", "repair", "checksum":
+		if p.word(1) == "table" || p.word(2) == "table" {
+			advice := "the files of a table carry their statistics and checksums"
+			if p.word(0) == "optimize" {
+				advice = "CALL system.rewrite_data_files(table => '...') merges small files"
+			}
+			return no(strings.ToUpper(p.word(0))+" TABLE", advice)
+		}
 	case "do":
 		return no("DO", "use SELECT")
 	case "xa":

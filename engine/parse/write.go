@@ -1,7 +1,7 @@
 package parse
 
 // write parses a statement that changes rows, tables, views or schemas; nil when
-// it is none. What MySQL has besides (indexes, users) stays with its grammar.
+// it is none. What MySQL has besides (users) stays with its grammar.
 func (p *parser) write() (Statement, error) {
 	stmt, err := p.dml()
 	if stmt == nil && err == nil {
