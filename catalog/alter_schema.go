@@ -267,8 +267,11 @@ func (ch SetDefault) alter(a *alteration) error {
 		if err := notMember(member, "given a default"); err != nil {
 			return err
 		}
+		if a.version < 3 && (ch.Value == nil || ch.Value.Value == nil) {
+			return nil // such a table has no defaults, so there is nothing to take away
+		}
 		if a.version < 3 {
-			return fault.New(fault.BadStatement, "A default of column '%s' needs a table of format version 3", strings.Join(ch.Path, "."))
+			return needsVersion3(strings.Join(ch.Path, "."))
 		}
 		f := &(*siblings)[i]
 		t, ok := Primitive(f.Type)

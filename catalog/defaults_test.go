@@ -73,7 +73,12 @@ func TestDefaults(t *testing.T) {
 	wants(t, "required without a default", err, fault.BadStatement, "required")
 	made(t, c, "v2", humans)
 	_, err = c.AlterTable(ctx, name("ns", "v2"), []Change{AddColumn{Path: []string{"x"}, Field: plan.Field{Type: v.Typ, Default: &v}}})
-	wants(t, "version 2", err, fault.BadStatement, "version 3")
+	wants(t, "version 2", err, fault.BadStatement, "TBLPROPERTIES ('format-version' = '3')")
+	_, err = c.AlterTable(ctx, name("ns", "v2"), []Change{SetDefault{[]string{"id"}, &v}})
+	wants(t, "version 2, a column that is there", err, fault.BadStatement, "TBLPROPERTIES ('format-version' = '3')")
+	// Django and Alembic take a default away that is not there.
+	_, err = c.AlterTable(ctx, name("ns", "v2"), []Change{SetDefault{[]string{"id"}, nil}})
+	must(t, err)
 	// Both in one statement.
 	_, err = c.AlterTable(ctx, name("ns", "v2"), []Change{SetProperties{map[string]string{"format-version": "3"}}, AddColumn{Path: []string{"x"}, Field: plan.Field{Type: v.Typ, Default: &v}}})
 	must(t, err)

@@ -65,10 +65,15 @@ func (b *schemaBuilder) complete(to *iceberg.NestedField, f plan.Field, depth in
 		return nil
 	}
 	if b.version < 3 {
-		return fault.New(fault.BadStatement, "A default of column '%s' needs a table of format version 3", f.Name)
+		return needsVersion3(f.Name)
 	}
 	to.WriteDefault, err = storedDefault(f.Name, f.Default, f.Type)
 	return err
+}
+
+// needsVersion3 is the error that a column cannot have a default yet.
+func needsVersion3(column string) error {
+	return fault.New(fault.BadStatement, "A default of column '%s' needs a table of format version 3: make it so with TBLPROPERTIES ('format-version' = '3'), or leave the default out and give the value in each statement", column)
 }
 
 func checkColumn(name string, top bool) error {

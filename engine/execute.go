@@ -148,7 +148,7 @@ func (st *statement) sql(ctx context.Context, sql *parse.SQL, args []plan.Litera
 	case parse.Transaction:
 		return st.step(sql.Step)
 	case parse.Write:
-		return nil, unsupported("writing")
+		return nil, unsupported("this statement")
 	case parse.Show:
 		if ref, view, ok := parse.ShowCreate(sql); ok {
 			if res, err := st.showCreate(ctx, ref, view); res != nil || err != nil {

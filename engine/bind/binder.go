@@ -105,8 +105,6 @@ func acceptable(st *parse.SQL) error {
 		return nil
 	case parse.Set:
 		return acceptableSet(st.AST)
-	case parse.Write:
-		return fault.New(fault.Unsupported, "writing is not supported; docs/sql.md lists what is")
 	}
 	return fault.New(fault.Unsupported, "this statement is not supported; docs/sql.md lists what is")
 }

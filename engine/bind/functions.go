@@ -53,7 +53,7 @@ func (t *translator) function(e sql.FunctionExpression) plan.Expr {
 		return p.literal
 	}
 	if name == "found_rows" || name == "row_count" {
-		refuse(fault.Unsupported, "the function %s is not supported; count with SELECT COUNT(*)", strings.ToUpper(name))
+		refuse(fault.Unsupported, "the function %s is not supported; the answer of a statement has the number of its rows, and SELECT COUNT(*) counts", strings.ToUpper(name))
 	}
 	if constants[name] {
 		return t.constant(name, e.(sql.Expression))
