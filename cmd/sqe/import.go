@@ -161,11 +161,7 @@ func importFile(ctx context.Context, db *sql.DB, conn *sql.Conn, path, table, fo
 	res, err := conn.ExecContext(ctx, statement)
 	stop()
 	if err != nil {
-		var e *mysql.MySQLError
-		if errors.As(err, &e) && e.Number == 1046 {
-			return fmt.Errorf("%w; name one with -D, or write -table database.table", err)
-		}
-		return err
+		return advised(err, statement)
 	}
 	rows, err := res.RowsAffected()
 	if err != nil {
@@ -175,6 +171,25 @@ func importFile(ctx context.Context, db *sql.DB, conn *sql.Conn, path, table, fo
 		return err
 	}
 	return describe(ctx, conn, table, stdout)
+}
+
+// advised adds to an error of the server what to write on the command line.
+func advised(err error, statement string) error {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case e.Number == 1046:
+		return fmt.Errorf("%w; name one with -D, or write -table database.table", err)
+	case e.Number == 1050:
+		return fmt.Errorf("%w; -append adds the rows to it, -replace makes it anew, -table gives another name", err)
+	case e.Number == 1146 && strings.HasPrefix(statement, "LOAD DATA "):
+		return fmt.Errorf("%w; -append needs a table that is there: name it with -table, or leave -append out", err)
+	case e.Number == 1210 && strings.Contains(e.Message, "does not say its format"):
+		return errors.New("the name of the file does not say its format; write -format csv or -format parquet")
+	}
+	return err
 }
 
 // stageOf is what the server says of the statement of a connection; "" when it does

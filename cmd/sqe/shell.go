@@ -140,11 +140,47 @@ func saveHistory(line *liner.State, path string) {
 // statements runs a text of one or more statements and prints their results, and
 // the warnings of the last one.
 func statements(ctx context.Context, conn *sql.Conn, text string, stdout, warnings io.Writer) error {
-	if err := results(ctx, conn, text, stdout); err != nil {
+	run := results
+	if changesRows(text) {
+		run = changed
+	}
+	if err := run(ctx, conn, text, stdout); err != nil {
+		if strings.HasPrefix(err.Error(), "local file ") { // the driver's own, before anything is sent
+			return errors.New("this shell sends no files: use sqe import, or another client that has LOAD DATA LOCAL")
+		}
 		return err
 	}
 	printWarnings(ctx, conn, text, warnings)
 	return nil
+}
+
+// changesRows reports whether a text is one statement that changes rows and answers
+// with their number alone.
+func changesRows(text string) bool {
+	text = strings.TrimSpace(text)
+	if strings.Contains(strings.TrimRight(text, "; \n"), ";") {
+		return false
+	}
+	word, _, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), " ")
+	switch strings.ToLower(word) {
+	case "insert", "update", "delete", "merge":
+		return true
+	}
+	return false
+}
+
+// changed runs a statement that changes rows, and prints how many.
+func changed(ctx context.Context, conn *sql.Conn, text string, stdout io.Writer) error {
+	res, err := conn.ExecContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "ok, %s\n", counted(int(n), "row"))
+	return err
 }
 
 func results(ctx context.Context, conn *sql.Conn, text string, stdout io.Writer) error {

@@ -17,3 +17,16 @@ func TestPrintRow(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestChangesRows: which texts are asked for the number of rows that they changed.
+func TestChangesRows(t *testing.T) {
+	for text, want := range map[string]bool{
+		"INSERT INTO t VALUES (1)": true, "  delete\nFROM t;\n": true, "Update t SET a = 1 ;": true, "MERGE INTO t USING s": true,
+		"SELECT 1": false, "insert": true, "": false, "INSERT INTO t VALUES (1); SELECT * FROM t": false, "INSERTED": false,
+		"EXPLAIN INSERT INTO t VALUES (1)": false, "CALL system.rewrite_data_files('t')": false,
+	} {
+		if got := changesRows(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

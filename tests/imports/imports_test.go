@@ -120,7 +120,7 @@ func TestImportCommand(t *testing.T) {
 		args []string
 		says string // "" succeeds
 	}{
-		{[]string{"-u", "admin", path}, "already exists"},
+		{[]string{"-u", "admin", path}, "-append adds the rows to it"},
 		{[]string{"-u", "admin", "-append", "-table", "odd_file_1", path}, ""},
 		{[]string{"-u", "admin", "-replace", "-table", "bank.odd_file_1", path, path}, ""},
 		{[]string{"-u", "admin", "-append", "-replace", path}, "exclude each other"},
@@ -130,7 +130,7 @@ func TestImportCommand(t *testing.T) {
 		{[]string{"-u", "admin", "missing.csv"}, "no such file"},
 		{[]string{"-u", "admin", filepath.Dir(path)}, "is a folder"},
 		{[]string{"-u", "admin"}, "name a file"},
-		{[]string{"-u", "admin", file(t, "x.txt", odd)}, "FORMAT CSV"},
+		{[]string{"-u", "admin", file(t, "x.txt", odd)}, "-format csv"},
 		{[]string{"-u", "admin", "-table", "x", file(t, "bad.csv", "a,b\n1\n")}, "line 2 of the file has 1 fields"},
 		{[]string{"-u", "admin", "-table", "x", file(t, "bad.parquet", odd)}, "damaged"},
 		{[]string{"-u", "admin", "-table", "x", file(t, "empty.csv", "")}, "ends before the line that names"},
