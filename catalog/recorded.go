@@ -30,7 +30,7 @@ func (r *recorder) of(base *table.Table) *table.Table {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.plain = w
-		return recordedStorage{w, r}, nil
+		return recordedStorage{w, r, base.Metadata()}, nil
 	}
 	return table.New(base.Identifier(), base.Metadata(), base.MetadataLocation(), storage, committed{})
 }
@@ -54,13 +54,18 @@ func (r *recorder) discard() {
 // recordedStorage is a storage that tells a recorder of each file before it is made.
 type recordedStorage struct {
 	icebergio.WriteFileIO
-	to *recorder
+	to   *recorder
+	meta table.Metadata
 }
 
 // Create implements icebergio.WriteFileIO.
 func (s recordedStorage) Create(name string) (icebergio.FileWriter, error) {
 	s.to.note(name)
-	return s.WriteFileIO.Create(name)
+	w, err := s.WriteFileIO.Create(name)
+	if err != nil || !isManifestList(name) {
+		return w, err
+	}
+	return &summarized{to: w, meta: s.meta}, nil
 }
 
 // WriteFile implements icebergio.WriteFileIO.

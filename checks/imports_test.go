@@ -89,6 +89,7 @@ var fences = []struct {
 	{"github.com/duckdb/duckdb-go", "engine/duck tests/tpch", "only text of our compiler may reach DuckDB, in an instance that is locked down"},
 	{"github.com/duckdb/duckdb-go-bindings", "engine/duck", "as duckdb-go"},
 	{"github.com/apache/iceberg-go", "catalog engine/scan engine/write demo tests", "raw files are planned in one place, under a guard"},
+	{"github.com/twmb/avro", "catalog", "manifest lists are mended in one place"},
 	{"github.com/go-sql-driver/mysql", "cmd/sqe demo tests", "a client: the server must not call itself"},
 	{"github.com/BurntSushi/toml", "config", "one place reads configuration"},
 	{"github.com/prometheus", "ops cmd/sqe", "metrics hold no data values: few may write them"},

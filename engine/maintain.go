@@ -81,29 +81,57 @@ func (st *statement) maintain(ctx context.Context, x *parse.Call) (*Result, erro
 	return out, nil
 }
 
-// counts is a result of one row of numbers.
-func counts(names []string, values ...int64) *Result {
+// counts is a result of one row of numbers. To who sees the table under a row filter or
+// mask they are NULL: they tell of rows that are hidden, as the metadata tables do.
+func (st *statement) counts(ctx context.Context, t *plan.Table, names []string, values ...int64) (*Result, error) {
+	b, err := st.bound(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	columns := make([]plan.Column, len(names))
 	row := make([]any, len(names))
 	for i, n := range names {
-		columns[i] = plan.Column{Name: n, Type: plan.Int64}
-		row[i] = values[i]
+		columns[i] = plan.Column{Name: n, Type: plan.Int64, Nullable: true}
+		if b.Record().Unrestricted {
+			row[i] = values[i]
+		}
 	}
 	out := typedTable(columns...)
 	out.row(row...)
-	return out.result()
+	return out.result(), nil
 }
 
-// deleting tells the process list how many files were deleted.
-func (st *statement) deleting(done, of int) {
-	st.progress(fmt.Sprintf("deleting files: %s of %s", counted(int64(done)), counted(int64(of))))
+// files tells the process list how many files of a table something was done with, in a
+// text with a place for one or both numbers; to who does not see all rows, only the
+// other text.
+func (st *statement) files(ctx context.Context, t *plan.Table, text, uncounted string) (func(done, of int), error) {
+	b, err := st.bound(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if !b.Record().Unrestricted {
+		return func(int, int) { st.progress(uncounted) }, nil
+	}
+	return func(done, of int) {
+		numbers := []any{counted(int64(done)), counted(int64(of))}
+		st.progress(fmt.Sprintf(text, numbers[:strings.Count(text, "%s")]...))
+	}, nil
+}
+
+// deleting is files for files that are deleted.
+func (st *statement) deleting(ctx context.Context, t *plan.Table) (func(done, of int), error) {
+	return st.files(ctx, t, "deleting files: %s of %s", "deleting files")
 }
 
 func (st *statement) expireSnapshots(ctx context.Context, x *parse.Call, t *plan.Table, options write.Options) (*Result, error) {
 	if x.Snapshots != nil {
 		return nil, fault.New(fault.Unsupported, "expire_snapshots cannot expire single snapshots (snapshot_ids); older_than and retain_last say which expire")
 	}
-	e := write.ExpireOptions{RetainLast: int(x.RetainLast), Progress: st.deleting}
+	e := write.ExpireOptions{RetainLast: int(x.RetainLast)}
+	var err error
+	if e.Progress, err = st.deleting(ctx, t); err != nil {
+		return nil, err
+	}
 	if x.Time != nil {
 		// What is to be older than a time to come is to be older than now.
 		e.OlderThan = max(st.started.Sub(*x.Time), time.Millisecond)
@@ -118,10 +146,10 @@ func (st *statement) expireSnapshots(ctx context.Context, x *parse.Call, t *plan
 	}
 	st.left(t, res.Left)
 	d := res.Expired
-	return counts([]string{
+	return st.counts(ctx, t, []string{
 		"deleted_data_files_count", "deleted_position_delete_files_count", "deleted_equality_delete_files_count",
 		"deleted_manifest_files_count", "deleted_manifest_lists_count", "deleted_statistics_files_count",
-	}, int64(d.Data), int64(d.PositionDeletes), int64(d.EqualityDeletes), int64(d.Manifests), int64(d.ManifestLists), int64(d.Statistics)), nil
+	}, int64(d.Data), int64(d.PositionDeletes), int64(d.EqualityDeletes), int64(d.Manifests), int64(d.ManifestLists), int64(d.Statistics))
 }
 
 // left warns of files that could not be deleted, and tells the operator which.
@@ -138,16 +166,16 @@ func (st *statement) rewriteDataFiles(ctx context.Context, x *parse.Call, t *pla
 	if err != nil {
 		return nil, err
 	}
-	r.Progress = func(done, of int) {
-		st.progress(fmt.Sprintf("rewriting: %s of %s files", counted(int64(done)), counted(int64(of))))
+	if r.Progress, err = st.files(ctx, t, "rewriting: %s of %s files", "rewriting files"); err != nil {
+		return nil, err
 	}
 	st.progress("rewriting: looking for files")
 	res, err := write.RewriteDataFiles(ctx, t, r, options)
 	if err != nil {
 		return nil, err
 	}
-	return counts([]string{"rewritten_data_files_count", "added_data_files_count", "rewritten_bytes_count", "removed_delete_files_count"},
-		int64(res.RemovedFiles), int64(res.Files), res.RemovedBytes, int64(res.RemovedDeleteFiles)), nil
+	return st.counts(ctx, t, []string{"rewritten_data_files_count", "added_data_files_count", "rewritten_bytes_count", "removed_delete_files_count"},
+		int64(res.RemovedFiles), int64(res.Files), res.RemovedBytes, int64(res.RemovedDeleteFiles))
 }
 
 // rewriteOptions are the arguments of rewrite_data_files. A condition on rows would
@@ -190,7 +218,7 @@ func (st *statement) rewriteManifests(ctx context.Context, t *plan.Table, option
 	if err != nil {
 		return nil, err
 	}
-	return counts([]string{"rewritten_manifests_count", "added_manifests_count"}, int64(rewritten), int64(added)), nil
+	return st.counts(ctx, t, []string{"rewritten_manifests_count", "added_manifests_count"}, int64(rewritten), int64(added))
 }
 
 // removeOrphanFiles is remove_orphan_files. The path of a file may hold the values of
@@ -198,9 +226,16 @@ func (st *statement) rewriteManifests(ctx context.Context, t *plan.Table, option
 // file, and not its path.
 func (st *statement) removeOrphanFiles(ctx context.Context, x *parse.Call, t *plan.Table, options write.Options) (*Result, error) {
 	r := write.OrphanOptions{
-		OlderThan: orphanAge, DryRun: x.DryRun, Progress: st.deleting,
-		Listed: func(files int) { st.progress("looking for orphans: " + counted(int64(files)) + " files seen") },
+		OlderThan: orphanAge, DryRun: x.DryRun,
 	}
+	seen, err := st.files(ctx, t, "looking for orphans: %s files seen", "looking for orphans")
+	if err == nil {
+		r.Progress, err = st.deleting(ctx, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Listed = func(files int) { seen(files, 0) }
 	if x.Time != nil {
 		r.OlderThan = st.started.Sub(*x.Time)
 	}

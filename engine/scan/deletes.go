@@ -70,7 +70,7 @@ func deleteTargets(ctx context.Context, d iceberg.DataFile) (targets map[string]
 			targets = nil // a file of an unusual writer: let the reader of deletes judge
 			return nil
 		}
-		p, err := arrowReader(r, 64 << 10)
+		p, err := arrowReader(r, 64<<10)
 		if err != nil {
 			return err
 		}

@@ -316,7 +316,7 @@ func readPositions(ctx context.Context, h *catalog.Handle, d iceberg.DataFile) (
 	if len(leaves) != 2 {
 		return nil, errNotDirect
 	}
-	fr, err := arrowReader(r, 64 << 10)
+	fr, err := arrowReader(r, 64<<10)
 	if err != nil {
 		return nil, err
 	}

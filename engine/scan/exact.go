@@ -266,7 +266,7 @@ func (s *taskStream) equalityDelete(ctx context.Context, d iceberg.DataFile) (*e
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	fr, err := arrowReader(r, 64 << 10)
+	fr, err := arrowReader(r, 64<<10)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,11 @@ package write
 
 import (
 	"fmt"
+	"testing"
 
 	"github.com/apache/iceberg-go"
+
+	"sqe/catalog"
 )
 
 // checkPartitions reads every file and compares the partition of each row, as
@@ -55,4 +58,44 @@ func literalOf(v any) iceberg.Literal {
 		return iceberg.NewLiteral(v)
 	}
 	return literal(v)
+}
+
+// TestEmptyTextPartitions: the manifest list says that an empty text is there, alone or
+// beside NULL and others, so that nobody takes its rows for rows of NULL.
+func TestEmptyTextPartitions(t *testing.T) {
+	for _, typ := range []iceberg.Type{iceberg.PrimitiveTypes.String, iceberg.PrimitiveTypes.Binary} {
+		for _, transform := range []iceberg.Transform{iceberg.IdentityTransform{}, iceberg.TruncateTransform{Width: 3}} {
+			for _, rows := range []string{`[{"id":1,"v":""}]`, `[{"id":1,"v":""},{"id":2,"v":null}]`, `[{"id":1,"v":""},{"id":2,"v":"AP8A"}]`} {
+				l := newLake(t)
+				l.create("t", creation{
+					schema: iceberg.NewSchema(0, col(1, "id", iceberg.PrimitiveTypes.Int64), col(2, "v", typ)), version: "2",
+					partition: []iceberg.PartitionField{
+						{SourceIDs: []int{1}, FieldID: 1000, Name: "i", Transform: iceberg.IdentityTransform{}},
+						{SourceIDs: []int{2}, FieldID: 1001, Name: "p", Transform: transform},
+					},
+				})
+				l.append("t", rows)
+				h := l.load("t").Handle.(*catalog.Handle)
+				fs, err := h.Table.FS(ctx)
+				l.must(err)
+				manifests, err := h.Snapshot.Manifests(fs)
+				l.must(err)
+				if len(manifests) != 1 {
+					t.Fatalf("%d manifests", len(manifests))
+				}
+				for _, m := range manifests {
+					p := m.Partitions()
+					if len(p) != 2 || p[1].LowerBound == nil || len(*p[1].LowerBound) != 0 || p[1].UpperBound == nil {
+						t.Errorf("%s %s %s: %+v", typ, transform, rows, p)
+					}
+					if p[0].LowerBound == nil || len(*p[0].LowerBound) != 8 {
+						t.Errorf("%s %s %s: the other field has the bound %v", typ, transform, rows, p[0].LowerBound)
+					}
+				}
+				if got := l.read("t"); len(got) == 0 {
+					t.Errorf("no rows: %s %s %s", typ, transform, rows)
+				}
+			}
+		}
+	}
 }

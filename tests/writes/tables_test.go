@@ -33,7 +33,7 @@ func (l *lake) types() {
 		{"ts", "TIMESTAMP", []string{"'1969-12-31 23:59:59.999999'", "'2024-02-29 13:00:00'"}, nil, []string{"v", "BUCKET(7, v)", "YEAR(v)", "MONTH(v)", "DAY(v)", "HOUR(v)"}},
 		{"tz", "TIMESTAMP WITH TIME ZONE", []string{"'1969-12-31 23:59:59.999999'", "'2024-02-29 13:00:00'"}, nil, []string{"BUCKET(7, v)", "DAY(v)", "HOUR(v)"}},
 		{"string", "STRING", []string{"'a/b=c d%'", "'äöü😀zzzzzzzzzzzzzzzzzzzzz'"}, nil, []string{"v", "BUCKET(7, v)", "TRUNCATE(4, v)"}},
-		{"empty", "STRING", []string{"''", "'a'"}, nil, []string{"BUCKET(7, v)"}},
+		{"empty", "STRING", []string{"''", "'a'"}, nil, []string{"v", "TRUNCATE(2, v)", "BUCKET(7, v)"}},
 		{"uuid", "UUID", []string{"'6ba7b810-9dad-11d1-80b4-00c04fd430c8'"}, nil, []string{"BUCKET(7, v)"}},
 		{"fixed", "BINARY(4)", []string{"x'00ff0001'"}, []string{"00ff0001"}, []string{"BUCKET(7, v)"}},
 		{"binary", "BLOB", []string{"x'00ff000102030405060708090a0b0c0d0e0f101112'"}, []string{"00ff000102030405060708090a0b0c0d0e0f101112"}, []string{"BUCKET(7, v)", "TRUNCATE(3, v)"}},
