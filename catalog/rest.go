@@ -59,12 +59,13 @@ type kept[T any] struct {
 
 // restTable is a loaded table of one scope.
 type restTable struct {
-	table  *table.Table
-	answer *rest.Table
-	root   string
-	until  time.Time
-	mu     sync.Mutex
-	plans  map[planKey]*plan.Table
+	table   *table.Table
+	answer  *rest.Table
+	root    string
+	planner func(context.Context, *Handle) ([]table.FileScanTask, error)
+	until   time.Time
+	mu      sync.Mutex
+	plans   map[planKey]*plan.Table
 }
 
 // RESTOptions say how a REST catalog is used.
@@ -322,10 +323,10 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 
 // admit makes a table of an answer. It refuses one whose scans it cannot plan.
 func (c *REST) admit(name plan.TableName, answer *rest.Table) (*restTable, error) {
-	if answer.ScanPlanning() != "client" {
-		return nil, fault.New(fault.Unsupported, "The catalog demands to plan the scans of table '%s' itself, which SQE does not support; the table is refused", name)
+	if m := answer.ScanPlanning(); m != "client" && m != "server" {
+		return nil, fault.New(fault.Unsupported, "The catalog demands a way to plan the scans of table '%s' that SQE does not know; the table is refused", name)
 	}
-	return &restTable{table: c.tableAt(name, answer), answer: answer, root: c.local, plans: map[planKey]*plan.Table{}}, nil
+	return &restTable{table: c.tableAt(name, answer), answer: answer, root: c.local, planner: c.planner(name), plans: map[planKey]*plan.Table{}}, nil
 }
 
 // vended reports whether an answer holds credentials, which are for one statement.
@@ -356,6 +357,9 @@ func (t *restTable) plan(name plan.TableName, at plan.AsOf, metadata string) (*p
 	}
 	h := p.Handle.(*Handle)
 	h.ReadRestrictions, h.confined, h.root = t.answer.ReadRestrictions, true, t.root
+	if t.answer.ScanPlanning() == "server" {
+		h.planner = t.planner
+	}
 	if at.Time.IsZero() && len(t.plans) < 100 {
 		t.plans[key] = p
 	}

@@ -41,9 +41,13 @@ func (c *REST) swap(ctx context.Context, t *plan.Table, s staged) (*plan.Table, 
 	answer, err := c.client.Commit(ctx, t.Name.Namespace, t.Name.Name, required, settled(base.Metadata(), wanted, s.updates))
 	switch {
 	case err == nil:
+		// The answer to a commit has no demands; those of the load hold on.
+		h := t.Handle.(*Handle)
 		if answer.ReadRestrictions == nil {
-			// The answer to a commit has none; those of the load hold on.
-			answer.ReadRestrictions = t.Handle.(*Handle).ReadRestrictions
+			answer.ReadRestrictions = h.ReadRestrictions
+		}
+		if h.ServerPlanned() {
+			answer.Config["scan-planning-mode"] = "server"
 		}
 		return c.after(t.Name, answer, "changed")
 	case statusOf(err) == http.StatusConflict:

@@ -487,14 +487,17 @@ func TestRESTRestrictions(t *testing.T) {
 	_, err := c.Table(as("alice"), orders, plan.AsOf{}, "")
 	wants(t, "two demands", err, fault.Unavailable, "does not answer as")
 	f.before = nil
-	for mode, refused := range map[string]bool{"client": false, "CLIENT": false, "": false, "server": true, "Server": true, "other": true} {
+	for mode, refused := range map[string]bool{"client": false, "CLIENT": false, "": false, "server": false, "Server": false, "other": true, "catalog": true} {
 		f.extra = map[string]any{"config": map[string]string{"scan-planning-mode": mode}}
 		f.version++
-		_, err := c.Table(as("alice"), orders, plan.AsOf{}, "")
+		got, err := c.Table(as("alice"), orders, plan.AsOf{}, "")
 		if refused {
-			wants(t, mode, err, fault.Unsupported, "demands to plan")
-		} else if err != nil {
-			t.Errorf("%q: %v", mode, err)
+			wants(t, mode, err, fault.Unsupported, "a way to plan")
+			continue
+		}
+		must(t, err)
+		if h := got.Handle.(*Handle); h.ServerPlanned() != strings.EqualFold(mode, "server") {
+			t.Errorf("%q: planned by the server: %v", mode, h.ServerPlanned())
 		}
 	}
 	for _, file := range []string{"table-restricted", "table-restricted-other", "table-restricted-plain"} {
@@ -507,8 +510,11 @@ func TestRESTRestrictions(t *testing.T) {
 			}
 			return false
 		}
-		_, err = c.Table(as("ext_auditor"), orders, plan.AsOf{}, "")
-		wants(t, file, err, fault.Unsupported, "demands to plan")
+		got, err := c.Table(as("ext_auditor"), orders, plan.AsOf{}, "")
+		must(t, err)
+		if ReadRestrictions(got) == nil || !got.Handle.(*Handle).ServerPlanned() {
+			t.Errorf("%s is not restricted", file)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -23,6 +24,8 @@ type Handle struct {
 	// (read-restrictions of loadTable), as it sent it; nil for nothing. Who reads the
 	// table must enforce it.
 	ReadRestrictions json.RawMessage
+	// planner plans scans on the server, where the catalog demands it.
+	planner func(context.Context, *Handle) ([]table.FileScanTask, error)
 
 	// confined: local files lie below root or are none of the table's.
 	confined bool

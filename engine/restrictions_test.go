@@ -33,6 +33,9 @@ type hub struct {
 	demands map[string]string // by "principal table"
 	changed map[string]table.Metadata
 	commits int
+	// plans answers requests for plans: nil, the catalog demands to make none.
+	plans func(who string, tasks []map[string]any) any
+	asked int // for a plan, and what belongs to it
 }
 
 // byName sends the name of the principal as the token.
@@ -114,7 +117,14 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(map[string]any{"error": map[string]any{"message": "no", "type": "NoSuchTableException", "code": 404}})
 	}
 	name, isTable := strings.CutPrefix(r.URL.Path, "/v1/namespaces/bank/tables/")
+	name, planning, isPlan := strings.Cut(name, "/")
+	who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
+	case isTable && isPlan && h.plans != nil:
+		h.asked++
+		say(h.plan(r, who, name, planning))
+	case isTable && isPlan:
+		missing()
 	case r.URL.Path == "/v1/config":
 		say(map[string]any{})
 	case r.URL.Path == "/v1/namespaces" && r.URL.Query().Get("parent") == "":
@@ -154,7 +164,9 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		// The same metadata for everybody, at the same place.
 		out := map[string]any{"metadata": meta, "metadata-location": fmt.Sprintf("%s/metadata/%05d-x.metadata.json", meta.Location(), h.commits)}
-		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if h.plans != nil && r.Method == http.MethodGet {
+			out["config"] = map[string]string{"scan-planning-mode": "server"}
+		}
 		if raw := h.demands[who+" "+name]; raw != "" && r.Method == http.MethodGet {
 			out["read-restrictions"] = json.RawMessage(raw)
 		}
@@ -162,6 +174,32 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		missing()
 	}
+}
+
+// plan answers a request to plan a scan, for a table of the other catalog.
+func (h *hub) plan(r *http.Request, who, name, what string) any {
+	var request map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&request)
+	t, err := h.lake.Table(context.Background(), plan.TableName{Catalog: "lake", Namespace: []string{"bank"}, Name: name}, plan.AsOf{}, "")
+	if err != nil {
+		return nil
+	}
+	files, err := t.Handle.(*catalog.Handle).Table.Scan().PlanFiles(context.Background())
+	if err != nil {
+		return nil
+	}
+	var tasks []map[string]any
+	for _, f := range files {
+		tasks = append(tasks, map[string]any{"data-file": map[string]any{
+			"content": "data", "file-path": f.File.FilePath(), "file-format": "parquet", "spec-id": 0, "partition": []any{},
+			"file-size-in-bytes": f.File.FileSizeBytes(), "record-count": f.File.Count(),
+			"lower-bounds": map[string]any{"keys": []int{1}, "values": []any{1}},
+		}})
+	}
+	if part, ok := request["plan-task"].(string); ok {
+		return map[string]any{"file-scan-tasks": tasks[len(part):]}
+	}
+	return h.plans(who+" "+what, tasks)
 }
 
 // reference is the column of bank.people in a condition.
@@ -459,4 +497,88 @@ func TestCatalogMemo(t *testing.T) {
 			t.Fatal("too slow")
 		}
 	}
+}
+
+// TestCatalogPlans: where the catalog demands to plan scans, its plan says which files
+// are read, for the principal that it was made for, and its demands act all the same.
+func TestCatalogPlans(t *testing.T) {
+	h := openHub(t)
+	ann, eve := h.session(t, "ann"), h.session(t, "eve")
+	if _, err := query(ann, "INSERT INTO bank.people (id, name) VALUES (4, 'dora')"); err != nil {
+		t.Fatal(err)
+	}
+	const q = "SELECT id FROM " + persons + " ORDER BY id"
+	done := func(tasks []map[string]any) map[string]any {
+		return map[string]any{"status": "completed", "plan-id": "1", "file-scan-tasks": tasks}
+	}
+	// eve's plan leaves out the file with the row 4, which may be the first or second.
+	with := func(row string) func(string, []map[string]any) any {
+		return func(who string, tasks []map[string]any) any {
+			if who == "ann plan" {
+				return done(tasks)
+			}
+			for _, task := range tasks {
+				if n := task["data-file"].(map[string]any)["record-count"].(int64); (n == 1) == (row == "4") {
+					return done([]map[string]any{task})
+				}
+			}
+			return nil
+		}
+	}
+	h.plans = with("1, 2, 3")
+	must(t, ann, q, "1\n2\n3\n4")
+	must(t, eve, q, "1\n2\n3")
+	h.plans = with("4")
+	must(t, eve, q, "4")
+	must(t, ann, q, "1\n2\n3\n4")
+	h.demand("eve", `{"required-row-filter":{"type":"gt","left":`+reference(idColumn)+`,"right":1},"required-column-projections":[{"action":"mask-alphanum","field-id":2}]}`)
+	h.plans = with("1, 2, 3")
+	must(t, eve, "SELECT id, name FROM "+persons+" ORDER BY id", "2|xxx\n3|NULL")
+	must(t, eve, "SELECT count(*) FROM "+persons, "2")
+
+	// In parts, and later.
+	h.demand("eve", "")
+	h.plans = func(who string, tasks []map[string]any) any {
+		if strings.HasSuffix(who, " plan") {
+			return map[string]any{"status": "submitted", "plan-id": "a"}
+		}
+		out := done(tasks[:1])
+		out["plan-tasks"] = []string{"x", "x"}
+		return out
+	}
+	h.asked = 0
+	must(t, eve, q, "1\n2\n3\n4")
+	if h.asked != 3 {
+		t.Errorf("the catalog was asked %d times, not 3", h.asked)
+	}
+
+	// What is not understood is no answer.
+	file := func(change func(map[string]any)) func(string, []map[string]any) any {
+		return func(_ string, tasks []map[string]any) any {
+			change(tasks[0])
+			return done(tasks)
+		}
+	}
+	for name, plans := range map[string]func(string, []map[string]any) any{
+		"failed":    func(string, []map[string]any) any { return map[string]any{"status": "failed"} },
+		"cancelled": func(string, []map[string]any) any { return map[string]any{"status": "cancelled"} },
+		"empty":     func(string, []map[string]any) any { return map[string]any{} },
+		"a condition that nobody asked for": file(func(t map[string]any) {
+			t["residual-filter"] = map[string]any{"type": "eq", "term": "id", "value": 1}
+		}),
+		"a delete file that is not there": file(func(t map[string]any) { t["delete-file-references"] = []int{0} }),
+		"another specification":           file(func(t map[string]any) { t["data-file"].(map[string]any)["spec-id"] = 7 }),
+		"encrypted":                       file(func(t map[string]any) { t["data-file"].(map[string]any)["key-metadata"] = "00" }),
+		"no data file":                    file(func(t map[string]any) { delete(t, "data-file") }),
+		"a file elsewhere":                file(func(t map[string]any) { t["data-file"].(map[string]any)["file-path"] = "file:///etc/passwd" }),
+	} {
+		h.plans = plans
+		if got, err := query(eve, q); err == nil {
+			t.Errorf("%s gave %q", name, got)
+		}
+	}
+	h.plans = with("1, 2, 3")
+	refused(t, eve, "DELETE FROM "+persons, fault.Denied)
+	refused(t, eve, "SELECT * FROM `hub.bank`.`people$files`", fault.Denied)
+	must(t, eve, q, "1\n2\n3")
 }

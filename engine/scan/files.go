@@ -49,15 +49,39 @@ func (p *Planner) snapshot(ctx context.Context, t *plan.Table, h *catalog.Handle
 	if s, ok := p.snapshots.Get(key); ok {
 		return s, nil
 	}
-	var tasks []table.FileScanTask
-	err := guarded(func() error {
+	s, err := found(ctx, t, h, func() ([]table.FileScanTask, error) {
 		scan, err := scanOf(h)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer func() { _ = scan.Close() }()
-		if tasks, err = scan.PlanFiles(ctx); err != nil {
+		return scan.PlanFiles(ctx)
+	})
+	if err == nil {
+		p.remember(key, s)
+	}
+	return s, err
+}
+
+// planned is the snapshot as the catalog plans a scan of it for the principal. It is
+// asked each time.
+func (p *Planner) planned(ctx context.Context, t *plan.Table, h *catalog.Handle) (*snapshot, error) {
+	return found(ctx, t, h, func() ([]table.FileScanTask, error) { return h.PlanOnServer(ctx) })
+}
+
+// found makes a snapshot of what a plan of it holds.
+func found(ctx context.Context, t *plan.Table, h *catalog.Handle, tasksOf func() ([]table.FileScanTask, error)) (*snapshot, error) {
+	var tasks []table.FileScanTask
+	err := guarded(func() (err error) {
+		if tasks, err = tasksOf(); err != nil {
 			return err
+		}
+		for _, tk := range tasks {
+			for _, d := range tk.DeleteFiles {
+				if !h.Within(d.FilePath()) {
+					return nil // newDataFile says so; it must not be opened here
+				}
+			}
 		}
 		return attribute(ctx, tasks)
 	})
@@ -79,7 +103,6 @@ func (p *Planner) snapshot(ctx context.Context, t *plan.Table, h *catalog.Handle
 		}
 		s.files = append(s.files, f)
 	}
-	p.remember(key, s)
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -82,12 +83,19 @@ func (p *Planner) Plan(ctx context.Context, s *plan.Scan) (*Input, error) {
 		return nil, errors.New("scan of a table that no catalog loaded")
 	}
 	if s.Table.Metadata != "" {
+		if h.ServerPlanned() && !slices.Contains([]string{"snapshots", "history", "refs"}, s.Table.Metadata) {
+			return nil, fault.New(fault.Denied, "The catalog of table '%s' plans its scans itself, so that its manifests are not read", s.Table.Name)
+		}
 		return &Input{Stream: &metadataStream{handle: h, table: s.Table, cols: s.Cols}, Rows: -1}, nil
 	}
 	if h.Snapshot == nil {
 		return &Input{}, nil
 	}
-	snap, err := p.snapshot(ctx, s.Table, h)
+	find := p.snapshot
+	if h.ServerPlanned() {
+		find = p.planned
+	}
+	snap, err := find(ctx, s.Table, h)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go/table/dv"
 
 	"sqe/catalog"
+	"sqe/fault"
 	"sqe/plan"
 )
 
@@ -21,6 +22,10 @@ func (p *Planner) Tasks(ctx context.Context, t *plan.Table) ([]table.FileScanTas
 	}
 	if h.Snapshot == nil {
 		return nil, nil
+	}
+	if h.ServerPlanned() {
+		// Such a plan may leave out what the principal does not see.
+		return nil, fault.New(fault.Denied, "The catalog of table '%s' plans its scans itself, so that rows can be added and not changed", t.Name)
 	}
 	snap, err := p.snapshot(ctx, t, h)
 	if err != nil {
