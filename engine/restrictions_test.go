@@ -388,6 +388,14 @@ func TestCatalogAndPolicies(t *testing.T) {
 	if err != nil || !strings.Contains(got, "rows are filtered") || !strings.Contains(got, "column is masked") || strings.Contains(got, "bob") {
 		t.Errorf("for a user: %v\n%s", err, got)
 	}
+	// Who may see policies is told where each comes from.
+	got, err = query(h.as(t, identity.Principal{Name: "eve", Admin: true}), "EXPLAIN POLICY SELECT name FROM "+persons)
+	if err != nil || strings.Count(got, "read-restrictions (source hub)") != 2 || !strings.Contains(got, "few (source test)") || !strings.Contains(got, "iceberg:show-first-4") {
+		t.Errorf("for an administrator: %v\n%s", err, got)
+	}
+	if e := h.journal.last(); len(e.Policies) < 3 {
+		t.Errorf("the audit event does not say what acted: %+v", e.Policies)
+	}
 }
 
 // TestCatalogTimeTravel: what is demanded of a field id holds for it under every name
