@@ -45,3 +45,14 @@ func (w *writers) enter(ctx context.Context, name plan.TableName) (leave func(),
 		return nil, interrupted(ctx, ctx.Err())
 	}
 }
+
+// Turns lets one at a time do something with a table. The zero value is not for use.
+type Turns struct{ *writers }
+
+// NewTurns makes turns of its own: they do not wait for changes of tables.
+func NewTurns() Turns { return Turns{newWriters()} }
+
+// Take waits for the turn on a table, as long as ctx lives; give ends it.
+func (t Turns) Take(ctx context.Context, name plan.TableName) (give func(), err error) {
+	return t.enter(ctx, name)
+}

@@ -184,12 +184,23 @@ func (st *statement) change(ctx context.Context, t *plan.Table, a parse.AlterAct
 	case *parse.ChangeColumn:
 		return st.changeColumn(ctx, t, a)
 	case *parse.AddPartition:
+		if err := st.mayLayOut(ctx, t, a.Field.Column); err != nil {
+			return nil, err
+		}
 		return one(catalog.AddPartition{Field: partitionOf(a.Field)})
 	case *parse.DropPartition:
 		return one(catalog.DropPartition{Field: oldPartition(t, a)})
 	case *parse.ReplacePartition:
+		if err := st.mayLayOut(ctx, t, a.New.Column); err != nil {
+			return nil, err
+		}
 		return one(catalog.ReplacePartition{Old: oldPartition(t, &a.Old), New: partitionOf(a.New)})
 	case *parse.SetSortOrder:
+		for _, f := range a.Fields {
+			if err := st.mayLayOut(ctx, t, f.Column); err != nil {
+				return nil, err
+			}
+		}
 		return one(catalog.SetSort{Fields: sortOf(a.Fields)})
 	case *parse.SetProperties:
 		set, err := properties(a.Properties)
@@ -204,6 +215,19 @@ func (st *statement) change(ctx context.Context, t *plan.Table, a parse.AlterAct
 		return one(catalog.DropIdentifiers{Paths: a.Columns})
 	}
 	return nil, unsupported("this action of ALTER TABLE")
+}
+
+// mayLayOut refuses to order rows by a column whose values the user does not see: where
+// rows stand would tell of them.
+func (st *statement) mayLayOut(ctx context.Context, t *plan.Table, path []string) error {
+	b, err := st.bound(ctx, t)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	if f, ok := t.FieldNamed(path[0]); ok && b.Hides(f.ID) {
+		return fault.New(fault.Denied, "column '%s' of table '%s' is masked for you, and where rows stand would tell of its values; ask an administrator to change the layout", f.Name, t.Name.Name)
+	}
+	return nil
 }
 
 func positionOf(p parse.Position) catalog.Position {

@@ -350,3 +350,21 @@ func (f *ddlFixture) files() []string {
 	}
 	return out
 }
+
+// TestLayoutOfMasked: nobody lets a column decide where rows stand whose values are
+// masked for them.
+func TestLayoutOfMasked(t *testing.T) {
+	f, eve := people(t)
+	f.may("eve", "bank.people", "table-partition-spec-add table-sort-order-add table-sort-order-set-default")
+	for _, by := range []string{"name", "TRUNCATE(1, name)", "BUCKET(4, name)"} {
+		for _, text := range []string{"ADD PARTITION FIELD " + by, "WRITE ORDERED BY n, " + by} {
+			refused(t, eve, "ALTER TABLE people "+text, fault.Denied)
+		}
+	}
+	f.do(eve, "ALTER TABLE people ADD PARTITION FIELD BUCKET(4, n)")
+	refused(t, eve, "ALTER TABLE people REPLACE PARTITION FIELD BUCKET(4, n) WITH name", fault.Denied)
+	f.do(eve, "ALTER TABLE people WRITE ORDERED BY n DESC")
+	f.do(f.sue, "ALTER TABLE people REPLACE PARTITION FIELD BUCKET(4, n) WITH BUCKET(4, name)")
+	f.do(f.sue, "ALTER TABLE people WRITE ORDERED BY name")
+	must(t, f.sue, whole, "1|Anna|EU|10\n2|Bert|EU|20\n3|Cleo|US|30")
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -81,7 +80,7 @@ type Engine struct {
 
 	imports        Import
 	administrators []policy.Administrator
-	projecting     sync.Mutex // held while tags go to a table and to policy servers
+	projecting     catalog.Turns // while tags of a table go to it and to policy servers
 	principals     func(name string) (identity.Principal, bool)
 	tagLineage     map[string]TagLineage
 }
@@ -92,7 +91,7 @@ func New(o Options) *Engine {
 		catalogs: o.Catalogs, sources: o.Sources, duck: o.Duck, scans: o.Scans, masks: o.Masks,
 		audit: o.Audit, timeout: o.StatementTimeout, rowLimit: o.RowLimit,
 		observer: o.Observer, log: o.Log, memo: newMemo(4096),
-		administrators: o.Administrators, principals: o.Principals, imports: o.Import, tagLineage: o.TagLineage,
+		projecting: catalog.NewTurns(), administrators: o.Administrators, principals: o.Principals, imports: o.Import, tagLineage: o.TagLineage,
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -169,6 +169,11 @@ func (st *statement) rewriteDataFiles(ctx context.Context, x *parse.Call, t *pla
 	if r.Progress, err = st.files(ctx, t, "rewriting: %s of %s files", "rewriting files"); err != nil {
 		return nil, err
 	}
+	b, err := st.bound(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	options.Hidden = b.Hides
 	st.progress("rewriting: looking for files")
 	res, err := write.RewriteDataFiles(ctx, t, r, options)
 	if err != nil {

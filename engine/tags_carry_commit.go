@@ -89,8 +89,11 @@ func (c *carriage) projected(ctx context.Context, wide func(*catalog.TagSet) map
 	if len(projectors) == 0 {
 		return commit()
 	}
-	c.engine.projecting.Lock()
-	defer c.engine.projecting.Unlock()
+	give, err := c.engine.projecting.Take(ctx, c.target)
+	if err != nil {
+		return err
+	}
+	defer give()
 	cat, ok := c.engine.catalogs.Get(c.target.Catalog)
 	if !ok {
 		return fault.New(fault.NotFound, "there is no catalog '%s'", c.target.Catalog)

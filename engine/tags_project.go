@@ -41,8 +41,11 @@ func (g *tagging) run(ctx context.Context) error {
 		return err
 	}
 	// The server must hear of changes in the order in which the table has them.
-	g.engine.projecting.Lock()
-	defer g.engine.projecting.Unlock()
+	give, err := g.engine.projecting.Take(ctx, g.name)
+	if err != nil {
+		return err
+	}
+	defer give()
 	t, err := g.engine.definedTable(ctx, g.name)
 	if err != nil {
 		return err
@@ -280,14 +283,17 @@ func (st *statement) reprojectTags(ctx context.Context, x *parse.ReprojectTags) 
 	if err != nil {
 		return nil, err
 	}
-	st.engine.projecting.Lock()
-	defer st.engine.projecting.Unlock()
 	out := typedTable(plan.Column{Name: "table_identifier"}, plan.Column{Name: "status"}, plan.Column{Name: "columns_projected", Type: arrow.PrimitiveTypes.Int64}, plan.Column{Name: "message"})
 	for _, n := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		give, err := st.engine.projecting.Take(ctx, n)
+		if err != nil {
+			return nil, err
+		}
 		status, columns, message := st.reproject(ctx, n, projectors)
+		give()
 		out.row(n.String(), status, int64(columns), message)
 	}
 	return out.result(), nil
