@@ -165,10 +165,12 @@ func (s *Session) refused(fingerprint string, err error) error {
 	if lost := s.finish(s.begin(), "syntax", fingerprint, 0, err); lost != nil {
 		return lost
 	}
+	s.vars.Failed()
 	return err
 }
 
 func (s *Session) begin() *statement {
+	s.vars.Began()
 	return &statement{engine: s.engine, session: s, principal: s.principal, started: time.Now(), tables: map[string]*rewrite.Bound{}}
 }
 
@@ -212,6 +214,7 @@ func (s *Session) statement(ctx context.Context, kind, fingerprint string, f fun
 		}
 		if err != nil {
 			err = causeOf(ctx, err)
+			s.vars.Failed()
 		}
 		var rows int64
 		if err == nil {

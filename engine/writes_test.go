@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"sqe/fault"
-	"sqe/identity"
 	"sqe/plan"
 )
 
@@ -30,11 +29,40 @@ func TestPreparedWrites(t *testing.T) {
 	must(t, f.sue, "SELECT id, name FROM t ORDER BY id", "1|x\n2|x")
 }
 
-// TestNoIndexes: what MySQL has besides is refused.
-func TestNoIndexes(t *testing.T) {
-	f := open(t)
-	s := f.as(t, identity.Principal{Name: "ann"})
-	refused(t, s, "CREATE INDEX i ON bank.customers (iban)", fault.Unsupported)
+// TestIndexes: CREATE INDEX and DROP INDEX warn and change nothing, for who may alter
+// the table.
+func TestIndexes(t *testing.T) {
+	f := openDDL(t)
+	f.do(f.sue, "CREATE TABLE t (id BIGINT)")
+	before, err := query(f.sue, "SHOW CREATE TABLE t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"CREATE INDEX i ON t (id)", "DROP INDEX i ON t"} {
+		f.do(f.sue, text)
+		must(t, f.sue, "SHOW WARNINGS", "Warning|1105|indexes have no effect: Iceberg tables have none; partition or sort the table")
+	}
+	if after, err := query(f.sue, "SHOW CREATE TABLE t"); err != nil || after != before {
+		t.Errorf("%s, before %s, %v", after, before, err)
+	}
+	refused(t, f.sue, "CREATE INDEX i ON missing (id)", fault.NotFound)
+	refused(t, f.nobody, "CREATE INDEX i ON bank.t (id)", fault.NotFound)
+}
+
+// TestWarningsOfErrors: a statement that fails has no warnings of those before it,
+// whether it parses or not.
+func TestWarningsOfErrors(t *testing.T) {
+	f := openDDL(t)
+	for _, text := range []string{"SELECT FROM WHERE", "SELECT nothing", "INSERT INTO missing VALUES (1)"} {
+		f.do(f.sue, "DROP TABLE IF EXISTS missing")
+		if out, err := query(f.sue, "SHOW WARNINGS"); err != nil || out == "" {
+			t.Fatalf("%q, %v", out, err)
+		}
+		if _, err := query(f.sue, text); err == nil {
+			t.Fatalf("%s succeeded", text)
+		}
+		must(t, f.sue, "SHOW WARNINGS", "")
+	}
 }
 
 // TestExplainChanges: EXPLAIN shows what would be done and does nothing, to those who

@@ -19,6 +19,7 @@ type Session struct {
 	principal identity.Principal
 	warned    atomic.Uint32
 	warnings  []string
+	told      bool // since the statement began
 }
 
 // NewSession makes a session. remote is the address of the client, for
@@ -137,8 +138,19 @@ func truthy(v any, otherwise bool) bool {
 // SetWarnings replaces the warnings of the last statement, which SHOW WARNINGS
 // lists.
 func (s *Session) SetWarnings(texts []string) {
-	s.warnings = texts
+	s.warnings, s.told = texts, true
 	s.restoreWarnings()
+}
+
+// Began begins a statement: SHOW WARNINGS lists those of the one before until it has
+// its own.
+func (s *Session) Began() { s.told = false }
+
+// Failed ends a statement that failed: without warnings of its own it has none.
+func (s *Session) Failed() {
+	if !s.told {
+		s.SetWarnings(nil)
+	}
 }
 
 // restoreWarnings drops warnings that are not ours.

@@ -228,7 +228,7 @@ func numberValue(l *plan.Literal, f plan.Field, wrong func(string)) plan.Expr {
 		l = n
 	}
 	outside := func() {
-		refuse(fault.BadStatement, "Out of range value for column '%s'", f.Name)
+		refuse(fault.OutOfRange, "Out of range value for column '%s'", f.Name)
 	}
 	d, exact := decimalOf(l)
 	x, isFloat := l.Value.(float64)
