@@ -222,7 +222,7 @@ func (c *SQL) with(base *table.Table, name plan.TableName, meta table.Metadata) 
 
 // tableAt is a table whose metadata is known.
 func (c *SQL) tableAt(name plan.TableName, meta table.Metadata, location string) *table.Table {
-	return table.New(append(slices.Clone(name.Namespace), name.Name), meta, location, icebergio.LoadFSFunc(c.props, meta.Location()), readOnly{c})
+	return table.New(append(slices.Clone(name.Namespace), name.Name), meta, location, c.files.of(meta.Location()), readOnly{c})
 }
 
 // refused classifies an error of applying updates.
@@ -238,6 +238,9 @@ func refused(err error, name plan.TableName) error {
 // unwritten classifies an error of writing a metadata file.
 func (c *SQL) unwritten(ctx context.Context, err error, name plan.TableName) error {
 	if f := interrupted(ctx, err); f != nil {
+		return f
+	}
+	if f := StorageFault(err, "'"+name.String()+"'"); f != nil {
 		return f
 	}
 	return fault.Wrap(fault.Unavailable, err, "The metadata of %s cannot be written; nothing was changed. An administrator must look at the log: the warehouse is full or read-only", name)
@@ -286,7 +289,7 @@ func (c *SQL) writeMetadata(ctx context.Context, meta table.Metadata, version in
 // writeFile writes a file and sees that it is on the disk: the catalog must never
 // point to one that a power failure takes away.
 func (c *SQL) writeFile(ctx context.Context, location string, body []byte) (err error) {
-	storage, err := icebergio.LoadFS(ctx, c.props, location)
+	storage, err := c.files.files(ctx, location)
 	if err != nil {
 		return err
 	}
@@ -319,7 +322,7 @@ func flush(out any) error {
 // remove deletes a metadata file that nothing refers to, as well as it can, and the
 // folder of a table that has no other.
 func (c *SQL) remove(ctx context.Context, location string) {
-	storage, err := icebergio.LoadFS(context.WithoutCancel(ctx), c.props, location)
+	storage, err := c.files.files(context.WithoutCancel(ctx), location)
 	if err == nil && storage.Remove(location) == nil {
 		if store, file, ok := place(location); ok && store == "file" {
 			removeEmpty(path.Dir(path.Dir(file)), file)

@@ -11,6 +11,7 @@ import (
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/google/uuid"
 
+	"sqe/catalog/objects"
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -28,6 +29,9 @@ func below(folder, location string) bool {
 
 // place splits a location into the store and the path in it.
 func place(location string) (store, file string, ok bool) {
+	if objects.Is(location) {
+		return objectPlace(location)
+	}
 	store, file = "file", location
 	if strings.Contains(location, "://") || strings.HasPrefix(strings.ToLower(location), "file:") {
 		u, err := url.Parse(location)

@@ -21,6 +21,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	_ "modernc.org/sqlite" // driver "sqlite"
 
+	"sqe/catalog/objects"
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -37,6 +38,7 @@ type SQL struct {
 	db      *database
 	iceberg *icebergsql.Catalog
 	props   iceberg.Properties
+	files   storage
 	// hasViews is false for the old layout, without a column for the kind of row.
 	hasViews bool
 
@@ -67,6 +69,8 @@ type SQLOptions struct {
 	StoredName string
 	// CachedTables is how many tables are kept in memory; 0 is 1,000.
 	CachedTables int
+	// Objects opens the warehouse where that is in an object store ("s3://bucket/folder").
+	Objects *objects.Client
 }
 
 // OpenSQLite opens an SQL catalog in an SQLite file. warehouse is the folder (or
@@ -127,6 +131,13 @@ func newSQL(name string, db *database, dialect icebergsql.SupportedDialect, prop
 		stored: o.StoredName, db: db, props: props,
 	}
 	c.backend = c
+	if objects.Is(c.warehouse) {
+		if _, _, ok := place(c.warehouse); !ok || o.Objects == nil {
+			return nil, fault.New(fault.Config, "The warehouse of catalog '%s' is in an object store: it is written as s3://bucket/folder, and needs credentials", name)
+		}
+		c.files.client = o.Objects
+	}
+	c.files.warehouse = c.warehouse
 	if c.stored == "" {
 		c.stored = name
 	}
@@ -334,7 +345,7 @@ func (c *SQL) load(ctx context.Context, name plan.TableName, key tableKey) (t *t
 	}
 	err = guarded(func() error {
 		ident := append(slices.Clone(name.Namespace), name.Name)
-		t, err = table.NewFromLocation(ctx, ident, key.location, icebergio.LoadFSFunc(c.props, key.location), readOnly{c})
+		t, err = table.NewFromLocation(ctx, ident, key.location, c.files.of(key.location), readOnly{c})
 		return err
 	})
 	if err != nil {
@@ -356,7 +367,7 @@ func (c *SQL) View(ctx context.Context, name plan.TableName) (*View, error) {
 	}
 	var loaded *view.View
 	err = guarded(func() error {
-		loaded, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.props)
+		loaded, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.files)
 		return err
 	})
 	if err != nil {
@@ -387,6 +398,8 @@ func broken(ctx context.Context, err error, name plan.TableName) error {
 	switch {
 	case interrupted(ctx, err) != nil:
 		return interrupted(ctx, err)
+	case StorageFault(err, "") != nil:
+		return StorageFault(err, "'"+name.String()+"'")
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Wrap(fault.Corrupt, err, "The metadata file of '%s' is missing; restore it or register an older one", name)
 	case errors.Is(err, fs.ErrPermission):

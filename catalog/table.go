@@ -8,6 +8,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"sqe/catalog/objects"
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -35,6 +36,10 @@ type Handle struct {
 // Within reports whether a file may belong to the table. Where a catalog is another
 // party, files of this machine beyond one folder may not, whatever its metadata say.
 func (h *Handle) Within(location string) bool {
+	if objects.Is(h.Table.Location()) {
+		// What is in the object store is confined where it is opened.
+		return objects.Is(location)
+	}
 	return !h.confined || below(h.root, slashes(location))
 }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/apache/iceberg-go"
-	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/view"
 	"github.com/google/uuid"
 
@@ -63,8 +62,8 @@ const mostViewMetadata = 64 << 20
 
 // readView reads the metadata of a view, which Spark compresses by default and
 // which iceberg-go's own loader reads uncompressed only.
-func readView(ctx context.Context, ident []string, location string, props iceberg.Properties) (*view.View, error) {
-	storage, err := icebergio.LoadFS(ctx, props, location)
+func readView(ctx context.Context, ident []string, location string, files storage) (*view.View, error) {
+	storage, err := files.files(ctx, location)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +218,7 @@ func (c *SQL) replaceView(ctx context.Context, name plan.TableName, v newView) (
 	}
 	var old *view.View
 	err = guarded(func() (err error) {
-		old, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.props)
+		old, err = readView(ctx, append(slices.Clone(name.Namespace), name.Name), location, c.files)
 		return err
 	})
 	if err != nil {

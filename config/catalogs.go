@@ -11,7 +11,7 @@ import (
 type Catalog struct {
 	Name       string `key:"name" required:"true" doc:"Name in SQL: the first part of catalog.namespace.table."`
 	Kind       string `key:"kind" default:"sqlite" oneof:"sqlite postgres rest" doc:"sqlite: the tables of the JDBC catalog in an SQLite file. postgres: the same in a PostgreSQL database. rest: an Iceberg REST catalog, such as Apache Polaris."`
-	Warehouse  Path   `key:"warehouse" doc:"Folder below which the data and metadata files of tables lie; files elsewhere are not read. sqlite, postgres: required. rest: without one no local files are read."`
+	Warehouse  Place  `key:"warehouse" doc:"Folder below which the data and metadata files of tables lie, such as \"/data/lake\" or \"s3://bucket/lake\"; files elsewhere are not read. sqlite, postgres: required. rest: without one no local files are read, and of an object store those for which the catalog gives credentials."`
 	Default    bool   `key:"default" default:"false" doc:"Its namespaces appear as plain databases. May be left out when there is one catalog."`
 	TagLineage string `key:"tag-lineage" default:"carry" oneof:"carry warn refuse" doc:"What a statement does that writes values of tagged columns into a table of this catalog: put the tags on the columns that get them, warn only, or refuse (docs/policies.md, \"Tags travel\")."`
 
@@ -39,10 +39,18 @@ type Catalog struct {
 	MaxAge        Duration          `key:"visibility-max-age" default:"5s" max:"1h" doc:"rest: how long an answer of the catalog is used again for the same user: what is withdrawn there, and what others change, shows after this time at the latest. \"0s\": it is asked each time."`
 	PageSize      int               `key:"page-size" default:"0" min:"0" max:"100000" doc:"rest: ask for lists in pages of that many names; 0: as the server likes."`
 	Timeout       Duration          `key:"timeout" default:"30s" min:"100ms" doc:"rest: time for one request."`
-	AllowHTTP     bool              `key:"allow-http" default:"false" doc:"rest: permit http:// to another machine; tokens then travel in the clear."`
-	CAFile        Path              `key:"ca-file" doc:"rest: certificates (PEM) to trust beside the system's."`
+	AllowHTTP     bool              `key:"allow-http" default:"false" doc:"rest, and object stores: permit http:// to another machine; tokens and data then travel in the clear."`
+	CAFile        Path              `key:"ca-file" doc:"rest, and object stores: certificates (PEM) to trust beside the system's."`
 	ClientCert    Path              `key:"client-cert" doc:"rest: certificate (PEM) of this server as a client."`
 	ClientKey     Path              `key:"client-key" doc:"rest: key of that certificate."`
+
+	S3Endpoint   string   `key:"s3-endpoint" doc:"Address of the object store of an s3:// warehouse, such as \"https://minio.example:9000\"; \"\": Amazon S3 of s3-region. rest: it is used instead of an endpoint that the catalog names."`
+	S3Region     string   `key:"s3-region" default:"us-east-1" doc:"Region of the object store."`
+	S3PathStyle  bool     `key:"s3-path-style" default:"true" doc:"Ask for https://endpoint/bucket/key; false: for https://bucket.endpoint/key."`
+	S3Access     Secret   `key:"s3-access-key-id" doc:"Access key of the object store. sqlite, postgres: required for an s3:// warehouse. rest: only for a catalog that gives no credentials with a table; every user then reads with these."`
+	S3Secret     Secret   `key:"s3-secret-access-key" doc:"The secret of the access key."`
+	S3SecretFile Path     `key:"s3-secret-access-key-file" doc:"File that holds the secret instead (the first line)."`
+	S3Timeout    Duration `key:"s3-timeout" default:"30s" min:"100ms" doc:"How long the object store may be silent before a request is sent again; after four times the statement fails."`
 }
 
 func (l *loader) checkCatalogs(c *Config) {
@@ -94,6 +102,31 @@ func (l *loader) checkCatalog(c *Catalog, key string) {
 		}
 	case "rest":
 		l.checkREST(c, key)
+	}
+	l.checkS3(c, key)
+}
+
+// checkS3 finds what the object store of a catalog lacks.
+func (l *loader) checkS3(c *Catalog, key string) {
+	if c.S3SecretFile != "" {
+		c.S3Secret = l.secretFile(key+".s3-secret-access-key-file", key+".s3-secret-access-key", c.S3SecretFile, c.S3Secret)
+	}
+	if (c.S3Access == "") != (c.S3Secret == "") {
+		l.problem(key+".s3-access-key-id", "and s3-secret-access-key belong together: set both or neither")
+	}
+	if c.S3Endpoint != "" {
+		l.checkTokenAddress(key+".s3-endpoint", c.S3Endpoint, c.AllowHTTP)
+	}
+	scheme, rest, remote := strings.Cut(string(c.Warehouse), "://")
+	bucket, _, _ := strings.Cut(rest, "/")
+	switch {
+	case !remote, scheme == "file":
+	case scheme != "s3":
+		l.problem(key+".warehouse", "is in a kind of storage that SQE does not know: name a folder, or s3://bucket/folder")
+	case bucket == "" || strings.ContainsAny(rest, "?#") || strings.Contains("/"+rest+"/", "/../") || strings.Contains("/"+rest+"/", "/./"):
+		l.problem(key+".warehouse", "must be written as s3://bucket/folder")
+	case c.Kind != "rest" && c.S3Access == "":
+		l.problem(key+".s3-access-key-id", "is missing: the warehouse is in an object store, which wants s3-access-key-id and s3-secret-access-key")
 	}
 }
 

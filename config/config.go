@@ -17,6 +17,7 @@ type Config struct {
 	Ops      Ops                `key:"ops" doc:"Metrics and health."`
 	Engine   Engine             `key:"engine" doc:"How statements run."`
 	Catalogs []Catalog          `key:"catalogs" doc:"Where tables are. At least one; one of them is the default, whose namespaces appear as plain databases."`
+	Cache    ObjectCache        `key:"object-cache" doc:"Parts of data files of object stores that are kept on the local disk, to be read again without the store."`
 	Policies []Policy           `key:"policies" doc:"Where policies come from. Without one every table is refused."`
 	Store    Store              `key:"policystore" doc:"The embedded policy store: Ranger's policies, roles, users and tags in one SQLite file, for where nobody runs a Ranger. A [[policies]] section of kind \"store\" reads it."`
 	Import   Import             `key:"import" doc:"Files that become tables or rows: LOAD DATA INFILE, CREATE TABLE ... FROM INFILE and sqe import (docs/sql.md)."`
@@ -64,6 +65,12 @@ type Engine struct {
 	MaxConcurrent int  `key:"max-concurrent" default:"16" min:"1" max:"10000" doc:"Statements that run at the same time; more wait."`
 	RowLimit      int  `key:"row-executor-rows" default:"1000000" min:"1" doc:"Rows that the row executor may read or yield in one statement (docs/sql.md says what needs it)."`
 	ByteLimit     Size `key:"row-executor-bytes" default:"256MiB" min:"1MiB" doc:"Memory for the rows of one statement in the row executor."`
+}
+
+// ObjectCache is [object-cache].
+type ObjectCache struct {
+	Size      Size `key:"size" default:"0B" doc:"Most that is kept; 0B keeps nothing. What is kept are rows as the data files hold them, in files with mode 0600 that only the server may read: also those of a table that was dropped since, until newer ones take their place."`
+	Directory Path `key:"directory" default:"object-cache" doc:"Folder for them. Nothing else may lie in it; it may be deleted while the server does not run."`
 }
 
 // Policy is one of [[policies]].

@@ -61,9 +61,11 @@ func TestDefaults(t *testing.T) {
 		},
 		Ops:    Ops{Address: "127.0.0.1:9307"},
 		Engine: Engine{MemoryLimit: 1 << 30, WriteMemory: 256 << 20, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
+		Cache:  ObjectCache{Directory: "/etc/sqe/object-cache"},
 		Catalogs: []Catalog{{
 			Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry",
 			Identity: "user", Delegation: "vended-credentials", MaxAge: Duration(5 * time.Second), Timeout: Duration(30 * time.Second),
+			S3Region: "us-east-1", S3PathStyle: true, S3Timeout: Duration(30 * time.Second),
 		}},
 		Import: Import{Local: true, MaxBytes: 16 << 30},
 		Masks:  Masks{ShortValues: "mask", Rendering: "sqe"},

@@ -217,6 +217,15 @@ func (l *loader) value(key string, f field, into reflect.Value, value any) {
 			want("a path, and is empty")
 		}
 		*p = Path(text)
+	case *Place:
+		if !isText {
+			want("a path or an address in quotes")
+			return
+		}
+		if text != "" && !strings.Contains(text, "://") && !filepath.IsAbs(text) {
+			text = filepath.Join(l.dir, text)
+		}
+		*p = Place(text)
 	case *Secret:
 		if !isText {
 			want("a text in quotes")

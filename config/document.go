@@ -53,6 +53,8 @@ func (f field) kind() string {
 		return "size"
 	case Path:
 		return "path"
+	case Place:
+		return "path or address"
 	case Secret:
 		return "secret"
 	case bool:

@@ -79,6 +79,10 @@ func parseSize(text string) (Size, error) {
 // relative to the folder of the configuration file.
 type Path string
 
+// Place is a folder of the file system, made absolute as a Path is, or one of an
+// object store, such as "s3://bucket/folder".
+type Place string
+
 // Secret is a text that is never printed: every way of formatting it gives
 // "[secret]". Reveal gives the text.
 type Secret string

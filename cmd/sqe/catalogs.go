@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sqe/catalog"
+	"sqe/catalog/objects"
 	"sqe/catalog/rest"
 	"sqe/config"
 	"sqe/fault"
@@ -15,7 +16,7 @@ import (
 
 // openCatalogs opens every catalog, the default one first, and lists the folders
 // that the executor may read.
-func openCatalogs(cfg *config.Config, log *slog.Logger) (*catalog.Registry, []string, error) {
+func openCatalogs(cfg *config.Config, cache *objects.Cache, log *slog.Logger) (*catalog.Registry, []string, error) {
 	var all []catalog.Catalog
 	var roots []string
 	fail := func(err error) (*catalog.Registry, []string, error) {
@@ -25,7 +26,7 @@ func openCatalogs(cfg *config.Config, log *slog.Logger) (*catalog.Registry, []st
 		return nil, nil, err
 	}
 	for _, c := range cfg.Catalogs {
-		cat, err := openCatalog(c, log)
+		cat, err := openCatalog(c, cache, log)
 		if err != nil {
 			return fail(err)
 		}
@@ -34,7 +35,7 @@ func openCatalogs(cfg *config.Config, log *slog.Logger) (*catalog.Registry, []st
 		} else {
 			all = append(all, cat)
 		}
-		if c.Warehouse != "" {
+		if c.Warehouse != "" && !objects.Is(string(c.Warehouse)) {
 			roots = append(roots, string(c.Warehouse))
 		}
 	}
@@ -45,16 +46,50 @@ func openCatalogs(cfg *config.Config, log *slog.Logger) (*catalog.Registry, []st
 	return r, roots, nil
 }
 
-func openCatalog(c config.Catalog, log *slog.Logger) (catalog.Catalog, error) {
+func openCatalog(c config.Catalog, cache *objects.Cache, log *slog.Logger) (catalog.Catalog, error) {
+	store, err := objectStore(c, cache)
+	if err != nil {
+		return nil, err
+	}
+	o := catalog.SQLOptions{StoredName: c.StoredName}
+	if c.Kind != "rest" && objects.Is(string(c.Warehouse)) {
+		if o.Objects, err = objects.New(store); err != nil {
+			return nil, fault.Wrap(fault.Config, err, "catalog %s: %s", c.Name, err)
+		}
+	}
 	switch c.Kind {
 	case "sqlite":
-		return catalog.OpenSQLite(c.Name, string(c.Path), string(c.Warehouse), catalog.SQLOptions{StoredName: c.StoredName})
+		return catalog.OpenSQLite(c.Name, string(c.Path), string(c.Warehouse), o)
 	case "postgres":
-		return catalog.OpenPostgres(c.Name, c.DSN.Reveal(), string(c.Warehouse), catalog.SQLOptions{StoredName: c.StoredName})
+		return catalog.OpenPostgres(c.Name, c.DSN.Reveal(), string(c.Warehouse), o)
 	case "rest":
 		return openREST(c, log)
 	}
 	return nil, fault.New(fault.Config, "catalog %s has the unknown kind %s", c.Name, c.Kind)
+}
+
+// objectStore says how the object store of a catalog is reached.
+func objectStore(c config.Catalog, cache *objects.Cache) (objects.Options, error) {
+	client, err := objects.NewHTTP(objects.HTTPOptions{CAFile: string(c.CAFile)})
+	if err != nil {
+		return objects.Options{}, fault.Wrap(fault.Config, err, "catalog %s: %s", c.Name, err)
+	}
+	return objects.Options{
+		Endpoint: c.S3Endpoint, Region: c.S3Region, VirtualHosts: !c.S3PathStyle, HTTP: client, Timeout: time.Duration(c.S3Timeout), Cache: cache,
+		Credentials: objects.Credentials{AccessKeyID: c.S3Access.Reveal(), SecretAccessKey: c.S3Secret.Reveal()},
+	}, nil
+}
+
+// openObjectCache is nil when nothing is to be kept.
+func openObjectCache(cfg *config.Config) (*objects.Cache, error) {
+	if cfg.Cache.Size == 0 {
+		return nil, nil
+	}
+	cache, err := objects.OpenCache(string(cfg.Cache.Directory), int64(cfg.Cache.Size))
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "the folder of the object cache cannot be used: %s", err)
+	}
+	return cache, nil
 }
 
 // openREST opens a REST catalog, which sends nothing yet.

@@ -67,7 +67,11 @@ func (in *instance) build(logTo io.Writer) error {
 		return err
 	}
 	in.log = log
-	catalogs, roots, err := openCatalogs(cfg, log)
+	cache, err := openObjectCache(cfg)
+	if err != nil {
+		return err
+	}
+	catalogs, roots, err := openCatalogs(cfg, cache, log)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func BenchmarkPlanPoint(b *testing.B) {
 	l := newLake(b)
 	tb := l.create("t", simple(), "2", nil, nil)
 	for i := range 5 {
-		tb = l.append(tb, objects(i*10, i*10+10))
+		tb = l.append(tb, liveObjects(i*10, i*10+10))
 	}
 	s := scanOfTable(l.load("t", plan.AsOf{}))
 	ref := &plan.Ref{ID: s.Cols[0].ID, Typ: plan.Int64}
@@ -99,7 +99,7 @@ func BenchmarkPlanPoint(b *testing.B) {
 
 func BenchmarkLoadTable(b *testing.B) {
 	l := newLake(b)
-	l.append(l.create("t", simple(), "2", nil, nil), objects(0, 10))
+	l.append(l.create("t", simple(), "2", nil, nil), liveObjects(0, 10))
 	name := plan.TableName{Catalog: "lake", Namespace: []string{"ns"}, Name: "t"}
 	b.ReportAllocs()
 	for b.Loop() {

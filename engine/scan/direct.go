@@ -19,8 +19,8 @@ import (
 	"sqe/plan"
 )
 
-// A local file with position deletes or a deletion vector is read here and not by
-// iceberg-go, which decodes the columns of a batch in goroutines of its own: a
+// A file in an object store, or a local one with position deletes or a deletion vector,
+// is read here and not by iceberg-go, which decodes the columns of a batch in goroutines of its own: a
 // panic of the decoder over a damaged page cannot be caught there and would end
 // the process. What this file does not read, iceberg-go reads after every page has
 // been decoded once where a panic can be caught (verify).
@@ -31,7 +31,7 @@ var errNotDirect = errors.New("not read directly")
 // readDirect sends the rows of one task, or returns errNotDirect before the first.
 func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanColumn, deletes *positions, out chan<- batch) error {
 	// Where rows must be numbered there is no other reader than this one.
-	exact := numbersRows(want)
+	exact := numbersRows(want) || t.remote()
 	if !exact && (t.layout == nil || len(t.EqualityDeleteFiles) > 0) {
 		return errNotDirect
 	}
@@ -39,7 +39,7 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 	if err != nil {
 		return err
 	}
-	r, err := openParquet(ctx, s.handle, t.File.FilePath())
+	r, object, err := openSource(ctx, s.handle, t.File.FilePath())
 	if err != nil {
 		return err
 	}
@@ -86,41 +86,47 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 	if len(leaves) == 0 {
 		leaves = []int{0} // rows are counted by any column
 	}
-	batches, err := fr.GetRecordReader(ctx, leaves, nil)
+	groups, err := s.groupsOf(r, t, leaves)
 	if err != nil {
 		return err
 	}
-	defer batches.Release()
-	var at uint64
-	for batches.Next() {
-		rec := batches.RecordBatch()
-		for _, e := range gone {
-			if err := e.mark(ctx, s, t, rec, deleted, at); err != nil {
-				return err
-			}
-		}
-		shaped, err := s.shapeDirect(ctx, rec, want, source, t, deleted, at)
-		at += uint64(rec.NumRows())
+	return ahead{object, s.planner.ahead}.each(ctx, groups, func(ctx context.Context, g group) error {
+		batches, err := fr.GetRecordReader(ctx, leaves, []int{g.index})
 		if err != nil {
 			return err
 		}
-		if shaped == nil {
-			continue
+		defer batches.Release()
+		at := uint64(g.first)
+		for batches.Next() {
+			rec := batches.RecordBatch()
+			for _, e := range gone {
+				if err := e.mark(ctx, s, t, rec, deleted, at); err != nil {
+					return err
+				}
+			}
+			shaped, err := s.shapeDirect(ctx, rec, want, source, t, deleted, at)
+			at += uint64(rec.NumRows())
+			if err != nil {
+				return err
+			}
+			if shaped == nil {
+				continue
+			}
+			select {
+			case out <- batch{rec: shaped}:
+			case <-ctx.Done():
+				shaped.Release()
+				return ctx.Err()
+			}
 		}
-		select {
-		case out <- batch{rec: shaped}:
-		case <-ctx.Done():
-			shaped.Release()
-			return ctx.Err()
+		if err := batches.Err(); err != nil {
+			return err
 		}
-	}
-	if err := batches.Err(); err != nil {
-		return err
-	}
-	if n := r.NumRows(); at != uint64(n) {
-		return fmt.Errorf("the file has %d rows, %d were read", n, at)
-	}
-	return nil
+		if n := at - uint64(g.first); n != uint64(g.rows) {
+			return fmt.Errorf("a row group has %d rows, %d were read", g.rows, n)
+		}
+		return nil
+	})
 }
 
 // shapeDirect makes the batch of the wanted columns without the deleted rows; at is
@@ -360,24 +366,26 @@ func readPositions(ctx context.Context, h *catalog.Handle, d iceberg.DataFile) (
 	return out, batches.Err()
 }
 
-// verify decodes the pages of a local file, and of its delete files, once.
-func (p *Planner) verify(ctx context.Context, t task) error {
+// verify decodes the pages of a file, and of its delete files, once.
+func (s *taskStream) verify(ctx context.Context, t task) error {
+	p := s.planner
 	files := append([]iceberg.DataFile{t.File}, t.DeleteFiles...)
 	for _, d := range append(files, t.EqualityDeleteFiles...) {
-		path := localPath(d.FilePath())
-		if path == "" || d.FileFormat() != iceberg.ParquetFile || p.verified.Contains(path) {
+		// Two stores may have an object of the same name.
+		key := s.table.UUID + " " + d.FilePath()
+		if d.FileFormat() != iceberg.ParquetFile || p.verified.Contains(key) {
 			continue
 		}
-		if err := decodeAll(ctx, path); err != nil {
+		if err := decodeAll(ctx, s.handle, d.FilePath()); err != nil {
 			return err
 		}
-		p.verified.Add(path, struct{}{})
+		p.verified.Add(key, struct{}{})
 	}
 	return nil
 }
 
-func decodeAll(ctx context.Context, path string) error {
-	r, err := file.OpenParquetFile(path, false)
+func decodeAll(ctx context.Context, h *catalog.Handle, location string) error {
+	r, err := openParquet(ctx, h, location)
 	if err != nil {
 		return err
 	}

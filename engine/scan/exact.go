@@ -18,6 +18,7 @@ import (
 	"github.com/apache/iceberg-go/table/dv"
 
 	"sqe/catalog"
+	"sqe/catalog/objects"
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -59,22 +60,30 @@ func (t task) placed(want []plan.ScanColumn) task {
 
 // openParquet opens a file wherever it lies.
 func openParquet(ctx context.Context, h *catalog.Handle, location string) (*file.Reader, error) {
+	r, _, err := openSource(ctx, h, location)
+	return r, err
+}
+
+// openSource opens a file, and gives the object where it lies in an object store.
+func openSource(ctx context.Context, h *catalog.Handle, location string) (*file.Reader, *objects.Object, error) {
 	if path := localPath(location); path != "" {
-		return file.OpenParquetFile(path, false)
+		r, err := file.OpenParquetFile(path, false)
+		return r, nil, err
 	}
 	storage, err := h.Table.FS(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f, err := storage.Open(location)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	object, _ := f.(*objects.Object)
 	r, err := file.NewParquetReader(f)
 	if err != nil {
 		_ = f.Close()
 	}
-	return r, err
+	return r, object, err
 }
 
 // arrowReader reads a file in batches, without its key-value metadata: the Arrow schema

@@ -48,7 +48,7 @@ func TestPositions(t *testing.T) {
 		t.Run("v"+version, func(t *testing.T) {
 			l := newLake(t)
 			tb := l.create("t", simple(), version, nil, iceberg.Properties{"write.delete.mode": "merge-on-read", "write.parquet.row-group-limit": "40"})
-			tb = l.append(tb, objects(0, 200))
+			tb = l.append(tb, liveObjects(0, 200))
 			location := ""
 			tasks, err := tb.Scan().PlanFiles(ctx)
 			l.must(err)
@@ -154,8 +154,8 @@ func TestPositionsOfNested(t *testing.T) {
 func TestRowLineage(t *testing.T) {
 	l := newLake(t)
 	tb := l.create("t", simple(), "3", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
-	tb = l.append(tb, objects(0, 3))
-	tb = l.append(tb, objects(10, 13))
+	tb = l.append(tb, liveObjects(0, 3))
+	tb = l.append(tb, liveObjects(10, 13))
 	tb, err := tb.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(11)), nil)
 	l.must(err)
 	_, rows, err := tb.Scan(table.WithSelectedFields("id"), table.WithRowLineage()).ToArrowRecords(ctx)
@@ -195,8 +195,8 @@ func TestReservedNames(t *testing.T) {
 func TestReadTask(t *testing.T) {
 	l := newLake(t)
 	tb := l.create("t", simple(), "2", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
-	tb = l.append(tb, objects(0, 30))
-	l.append(tb, objects(100, 130))
+	tb = l.append(tb, liveObjects(0, 30))
+	l.append(tb, liveObjects(100, 130))
 	pt := l.load("t", plan.AsOf{})
 	tasks, err := l.planner.Tasks(ctx, pt)
 	l.must(err)

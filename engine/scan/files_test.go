@@ -233,7 +233,7 @@ func TestDamagedPages(t *testing.T) {
 func damagedPages(t *testing.T, kind string) {
 	l := newLake(t)
 	tb := l.create("t", simple(), "2", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
-	tb = l.append(tb, objects(0, 2000))
+	tb = l.append(tb, liveObjects(0, 2000))
 	tasks, err := tb.Scan().PlanFiles(ctx)
 	l.must(err)
 	path := localPath(tasks[0].File.FilePath())

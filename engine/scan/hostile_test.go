@@ -40,7 +40,7 @@ func TestSchemaOfWriter(t *testing.T) {
 	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := decodeAll(context.Background(), path); err != nil {
+	if err := decodeAll(context.Background(), nil, path); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"sqe/catalog"
 	"sqe/fault"
@@ -32,6 +34,9 @@ type Options struct {
 	// Workers is how many files a Stream reads at once; 0 is the number of
 	// processors, at most 4.
 	Workers int
+	// Ahead is how many bytes may be read from object stores in advance, of all
+	// statements together; 0 is 256 MiB.
+	Ahead int
 }
 
 // Planner plans scans. It is safe for concurrent use; what it caches is immutable
@@ -44,6 +49,8 @@ type Planner struct {
 	verified  *lru.Cache[string, struct{}]
 	batchRows int
 	workers   int
+	// ahead bounds the memory for what is read from object stores in advance.
+	ahead *semaphore.Weighted
 
 	mu        sync.Mutex // for adding to snapshots
 	files     int        // in snapshots
@@ -65,6 +72,7 @@ func New(o Options) *Planner {
 	p := &Planner{
 		batchRows: positive(o.BatchRows, 8192),
 		workers:   positive(o.Workers, min(4, runtime.GOMAXPROCS(0))),
+		ahead:     semaphore.NewWeighted(int64(positive(o.Ahead, 256<<20))),
 		shared:    &interner{byText: map[string]*layout{}},
 	}
 	p.mostFiles = positive(o.CachedFiles, 200_000)
@@ -164,7 +172,11 @@ func (p *Planner) input(s *plan.Scan, h *catalog.Handle, files []*dataFile, layo
 		rest = append(rest, task{FileScanTask: f.task, constants: constants, layout: l})
 	}
 	if len(rest) > 0 {
-		in.Stream = &taskStream{planner: p, handle: h, table: s.Table, cols: s.Cols, tasks: rest}
+		stream := &taskStream{planner: p, handle: h, table: s.Table, cols: s.Cols, tasks: rest}
+		if s.Prune != nil {
+			stream.condition = compiler{scan: s}.condition(s.Prune)
+		}
+		in.Stream = stream
 	}
 	return in, nil
 }
@@ -219,6 +231,8 @@ func broken(ctx context.Context, err error, t *plan.Table) error {
 		return fault.Wrap(fault.Timeout, err, "The statement took too long and was ended")
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil:
 		return fault.Wrap(fault.Cancelled, err, "The statement was cancelled")
+	case catalog.StorageFault(err, "") != nil:
+		return catalog.StorageFault(err, fmt.Sprintf("table '%s'", t.Name))
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Wrap(fault.Corrupt, err, "A file of table '%s' is missing; restore it, or read an older snapshot", t.Name)
 	case errors.Is(err, os.ErrPermission):

@@ -277,7 +277,7 @@ func TestPruneCounts(t *testing.T) {
 	l := newLake(t)
 	tb := l.create("t", simple(), "2", nil, nil)
 	for i := range 10 {
-		tb = l.append(tb, objects(i*10, i*10+10))
+		tb = l.append(tb, liveObjects(i*10, i*10+10))
 	}
 	s := scanOfTable(l.load("t", plan.AsOf{}))
 	ref := func(i int) *plan.Ref { return &plan.Ref{ID: s.Cols[i].ID, Typ: s.Cols[i].Type} }

@@ -228,7 +228,7 @@ func simple() *iceberg.Schema {
 		col(1, "id", iceberg.PrimitiveTypes.Int64), col(2, "name", iceberg.PrimitiveTypes.String), col(3, "n", iceberg.PrimitiveTypes.Int32))
 }
 
-func objects(from, to int) string {
+func liveObjects(from, to int) string {
 	var b []string
 	for i := from; i < to; i++ {
 		b = append(b, fmt.Sprintf(`{"id": %d, "name": "n%d", "n": %d}`, i, i, i*10))
@@ -257,8 +257,8 @@ func TestDeletes(t *testing.T) {
 			t.Run("v"+version+" "+mode, func(t *testing.T) {
 				l := newLake(t)
 				tb := l.create("t", simple(), version, nil, iceberg.Properties{"write.delete.mode": mode})
-				tb = l.append(tb, objects(0, 4))
-				tb = l.append(tb, objects(10, 14))
+				tb = l.append(tb, liveObjects(0, 4))
+				tb = l.append(tb, liveObjects(10, 14))
 				l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}))), append(rowsText(0, 4), rowsText(10, 14)...)...)
 				before := tb.CurrentSnapshot().SnapshotID
 
@@ -296,7 +296,7 @@ func TestCacheBound(t *testing.T) {
 	l.planner = New(Options{CachedFiles: 5})
 	tb := l.create("t", simple(), "2", nil, nil)
 	for i := range 8 {
-		tb = l.append(tb, objects(i, i+1))
+		tb = l.append(tb, liveObjects(i, i+1))
 		l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}))), rowsText(0, i+1)...)
 		if l.planner.files > 5 || l.planner.files < 0 {
 			t.Errorf("%d files are kept", l.planner.files)

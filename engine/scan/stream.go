@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,6 +34,9 @@ type taskStream struct {
 	table   *plan.Table
 	cols    []plan.ScanColumn
 	tasks   []task
+	// condition is what the rows of a row group may be under the scan's Prune; nil: all
+	// are read.
+	condition condition
 }
 
 // Open implements Stream. Several workers read different files, each at most one
@@ -52,7 +56,7 @@ func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
 	close(queue)
 	deletes := &positions{stream: s, files: map[string]map[string]*dv.RoaringPositionBitmap{}}
 	var wg sync.WaitGroup
-	for range min(s.planner.workers, len(s.tasks)) {
+	for range min(s.width(), len(s.tasks)) {
 		wg.Go(func() {
 			for t := range queue {
 				if ctx.Err() != nil {
@@ -75,6 +79,18 @@ func (s *taskStream) Open(ctx context.Context, columns []int) (Reader, error) {
 	return r, nil
 }
 
+// width is how many files are read at once. Those in an object store spend most of
+// their time on the way.
+func (s *taskStream) width() int {
+	if slices.ContainsFunc(s.tasks, task.remote) {
+		return max(s.planner.workers, 8)
+	}
+	return s.planner.workers
+}
+
+// remote reports whether the file lies in an object store.
+func (t task) remote() bool { return localPath(t.File.FilePath()) == "" }
+
 // read sends the rows of one task.
 func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, deletes *positions, out chan<- batch) error {
 	t = t.placed(want)
@@ -84,7 +100,7 @@ func (s *taskStream) read(ctx context.Context, t task, want []plan.ScanColumn, d
 	if numbersRows(want) {
 		return fault.New(fault.Unsupported, "Table '%s' has a data file, or deletes of one, in a form in which SQE cannot tell where a row lies; rewrite the data files of the table", s.table.Name)
 	}
-	if err := s.planner.verify(ctx, t); err != nil {
+	if err := s.verify(ctx, t); err != nil {
 		return err
 	}
 	names, err := s.selected(t, want)

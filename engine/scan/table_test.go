@@ -99,7 +99,7 @@ func TestPositionDeletesAcrossSplits(t *testing.T) {
 			tb := l.create("t", simple(), version, nil, iceberg.Properties{
 				"write.delete.mode": "merge-on-read", "write.parquet.row-group-limit": "100", "read.split.target-size": "1000",
 			})
-			tb = l.append(tb, objects(0, 1000))
+			tb = l.append(tb, liveObjects(0, 1000))
 			tasks, err := tb.Scan().PlanFiles(ctx)
 			l.must(err)
 			if len(tasks) < 2 {
@@ -285,12 +285,12 @@ func TestTimeTravel(t *testing.T) {
 	tb := l.create("t", simple(), "2", nil, nil)
 	empty := l.load("t", plan.AsOf{})
 	l.want(l.read(scanOfTable(empty)))
-	tb = l.append(tb, objects(0, 1))
+	tb = l.append(tb, liveObjects(0, 1))
 	first := *tb.CurrentSnapshot()
 	time.Sleep(5 * time.Millisecond)
-	tb = l.append(tb, objects(1, 2))
+	tb = l.append(tb, liveObjects(1, 2))
 	tx := tb.NewTransactionOnBranch("dev")
-	l.must(tx.AppendTable(ctx, l.rows(tb.Schema(), objects(7, 8)), 10, nil))
+	l.must(tx.AppendTable(ctx, l.rows(tb.Schema(), liveObjects(7, 8)), 10, nil))
 	_, err := tx.Commit(ctx)
 	l.must(err)
 	l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}))), rowsText(0, 2)...)
@@ -314,7 +314,7 @@ func TestNewCommitIsSeen(t *testing.T) {
 	l := newLake(t)
 	tb := l.create("t", simple(), "2", nil, nil)
 	for i := range 3 {
-		tb = l.append(tb, objects(i, i+1))
+		tb = l.append(tb, liveObjects(i, i+1))
 		l.want(l.read(scanOfTable(l.load("t", plan.AsOf{}))), rowsText(0, i+1)...)
 	}
 }
@@ -327,7 +327,7 @@ func TestBroken(t *testing.T) {
 			t.Run(fmt.Sprint(how, " deletes=", deletes), func(t *testing.T) {
 				l := newLake(t)
 				tb := l.create("t", simple(), "2", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
-				tb = l.append(tb, objects(0, 100))
+				tb = l.append(tb, liveObjects(0, 100))
 				tasks, err := tb.Scan().PlanFiles(ctx)
 				l.must(err)
 				path := localPath(tasks[0].File.FilePath())
@@ -363,14 +363,14 @@ func TestClose(t *testing.T) {
 	l := newLake(t)
 	tb := l.create("t", simple(), "3", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
 	for i := range 4 {
-		tb = l.append(tb, objects(i*100, i*100+100))
+		tb = l.append(tb, liveObjects(i*100, i*100+100))
 	}
 	_, err := tb.Delete(ctx, iceberg.LessThan(iceberg.Reference("n"), int32(100000)), nil)
 	l.must(err)
 	_ = tb
 	l.planner = New(Options{BatchRows: 7})
 	tb2 := l.create("u", simple(), "3", nil, iceberg.Properties{"write.delete.mode": "merge-on-read"})
-	tb2 = l.append(tb2, objects(0, 1000))
+	tb2 = l.append(tb2, liveObjects(0, 1000))
 	_, err = tb2.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(5)), nil)
 	l.must(err)
 	s := scanOfTable(l.load("u", plan.AsOf{}))

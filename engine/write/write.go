@@ -16,6 +16,7 @@ package write
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 
@@ -204,6 +205,9 @@ func (j *job) failure(err error) error {
 		return fault.Wrap(fault.Timeout, err, "The statement took too long and was ended")
 	case errors.Is(err, context.Canceled) || j.ctx.Err() != nil:
 		return fault.Wrap(fault.Cancelled, err, "The statement was cancelled")
+	}
+	if f := catalog.StorageFault(err, fmt.Sprintf("table '%s'", j.target.table.Name)); f != nil {
+		return f
 	}
 	return fault.Wrap(fault.Unavailable, err, "The files of table '%s' cannot be written; nothing was changed. An administrator must look at the log", j.target.table.Name)
 }

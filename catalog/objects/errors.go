@@ -1,0 +1,155 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// What an Error is, beside fs.ErrNotExist.
+var (
+	// ErrDenied: the credentials are unknown or expired, or may not do this.
+	ErrDenied = errors.New("the store refuses the credentials or the access")
+	// ErrBucket: there is no such bucket, or it is at another endpoint or region.
+	ErrBucket = errors.New("the bucket is not there, or in another region")
+	// ErrUnavailable: the store does not answer, is overloaded or fails.
+	ErrUnavailable = errors.New("the store does not answer")
+	// ErrRefused: the store takes the request for wrong.
+	ErrRefused = errors.New("the store does not take the request")
+	// ErrChanged: another object came in the place of the one that is being read.
+	ErrChanged = errors.New("the object changed while it was read")
+	// ErrOutside: the object is none that these files may reach.
+	ErrOutside = errors.New("the object lies outside the folder of its table and warehouse")
+	// ErrSlow: nothing came within the timeout.
+	ErrSlow = errors.New("the store was silent for too long")
+)
+
+// Error is a failed request. Its text holds nothing that the store said but its code
+// and the number of the request, and no address: neither can be trusted to be free of
+// what was sent.
+type Error struct {
+	Operation string
+	Status    int    // 0: no answer
+	Code      string // of the store, such as "AccessDenied"
+	Request   string // the store's number of the request
+	is        error
+	cause     error // of the network
+	retry     bool
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "object store: %s: %s", e.Operation, e.is)
+	if e.Status != 0 {
+		fmt.Fprintf(&b, " (status %d", e.Status)
+		if e.Code != "" {
+			fmt.Fprintf(&b, ", %s", e.Code)
+		}
+		if e.Request != "" {
+			fmt.Fprintf(&b, ", request %s", e.Request)
+		}
+		b.WriteString(")")
+	}
+	if e.cause != nil {
+		fmt.Fprintf(&b, ": %s", e.cause)
+	}
+	return b.String()
+}
+
+// Unwrap gives what the error is.
+func (e *Error) Unwrap() error { return e.is }
+
+var deniedCodes = map[string]bool{
+	"AccessDenied": true, "AllAccessDisabled": true, "InvalidAccessKeyId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true,
+	"ExpiredTokenException": true, "InvalidToken": true, "TokenRefreshRequired": true, "RequestTimeTooSkewed": true, "AccountProblem": true,
+	"NotSignedUp": true, "Forbidden": true, "Unauthorized": true, "MissingSecurityHeader": true, "AuthorizationHeaderMalformed": true,
+}
+
+// classify makes an Error of what a request ended with.
+func classify(operation string, err error) *Error {
+	var already *Error
+	if errors.As(err, &already) {
+		return already
+	}
+	e := &Error{Operation: operation}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		e.Code = plain(api.ErrorCode())
+	}
+	var answer *smithyhttp.ResponseError
+	if errors.As(err, &answer) {
+		e.Status = answer.HTTPStatusCode()
+	}
+	var numbered *awshttp.ResponseError
+	if errors.As(err, &numbered) {
+		e.Request = plain(numbered.RequestID)
+	}
+	switch {
+	case errors.Is(err, ErrSlow):
+		e.is, e.retry = ErrUnavailable, true
+		e.cause = ErrSlow
+	case e.Status == 0:
+		e.is, e.retry, e.cause = ErrUnavailable, true, network(err)
+	case e.Code == "NoSuchBucket" || e.Code == "PermanentRedirect" || e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect:
+		e.is = ErrBucket
+	case deniedCodes[e.Code] || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized:
+		e.is = ErrDenied
+	case e.Status == http.StatusNotFound:
+		e.is = fs.ErrNotExist
+	case e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Code == "RequestTimeout" || e.Code == "SlowDown":
+		e.is, e.retry = ErrUnavailable, true
+	case e.Status < 300: // an answer that ended too early or says nothing
+		e.is, e.retry, e.cause = ErrUnavailable, true, network(err)
+	default:
+		e.is = ErrRefused
+	}
+	return e
+}
+
+// network is what of an error comes from the network and not from the request.
+func network(err error) error {
+	var u *url.Error
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op):
+		return op
+	case errors.As(err, &u):
+		return u.Err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF
+	case errors.Is(err, errNonsense):
+		return errNonsense
+	case errors.Is(err, context.DeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return fmt.Errorf("%T", err)
+}
+
+// errNonsense: the answer is not one to the request.
+var errNonsense = errors.New("the answer makes no sense")
+
+// plain is a short text of letters and digits, "" for any other.
+func plain(s string) string {
+	if len(s) > 64 {
+		return ""
+	}
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+		default:
+			return ""
+		}
+	}
+	return s
+}
