@@ -169,6 +169,10 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 }
 
 // noMemory says what DuckDB says when it does not get the memory for a result.
+// maxVector bounds the texts that one call of a function makes, of at most 2,048 rows:
+// they are outside of what DuckDB counts.
+const maxVector = 128 << 20
+
 func noMemory() { panic(nativeError(memoryMark + "result")) }
 
 func grow(b []uint8, n int) []uint8 {
@@ -236,6 +240,10 @@ func (o *output) begin(i int) {
 func (o *output) end(i int) {
 	o.ends = append(o.ends, uint64(len(o.bytes)))
 	o.null[i] = 0
+	if len(o.bytes) > maxVector {
+		o.bytes = nil
+		noMemory()
+	}
 }
 
 func (o *output) text(i int, s string) {

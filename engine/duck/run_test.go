@@ -210,6 +210,12 @@ func TestMemoryOfFunctions(t *testing.T) {
 		}
 		want(t, in, numbers(1), nil, "0")
 	}
+	// What a function makes at once is outside of what DuckDB counts.
+	roomy := open(t, Config{MemoryLimit: 4 << 30, Threads: 1})
+	p := &plan.Project{Input: n, Items: []plan.Item{item(1, call("char_length", call("repeat", &plan.Cast{Operand: ref(n, 0), Typ: plan.String}, 100_000)))}}
+	if _, err := run(t, roomy, p, nil); !fault.Is(err, fault.Limit) {
+		t.Errorf("got %v", err)
+	}
 	few := &plan.Project{Input: numbers(2), Items: []plan.Item{item(1, call("char_length", call("repeat", "x", 100_000)))}}
 	want(t, in, few, nil, "100000", "100000")
 }
