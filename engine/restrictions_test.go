@@ -393,6 +393,12 @@ func TestCatalogAndPolicies(t *testing.T) {
 	if err != nil || strings.Count(got, "read-restrictions (source hub)") != 2 || !strings.Contains(got, "few (source test)") || !strings.Contains(got, "iceberg:show-first-4") {
 		t.Errorf("for an administrator: %v\n%s", err, got)
 	}
+	// What it demands of somebody else nobody is told.
+	got, err = query(h.as(t, identity.Principal{Name: "ann", Admin: true}), "EXPLAIN POLICY AS USER 'eve' SELECT name FROM "+persons)
+	if err != nil || strings.Contains(got, "read-restrictions (") || !strings.Contains(got, "demands of this user's reads is not known") {
+		t.Errorf("about somebody else: %v\n%s", err, got)
+	}
+	must(t, eve, "SELECT id, name, card FROM "+persons, "1|alicx@xxxxxxx.xxx|NULL")
 	if e := h.journal.last(); len(e.Policies) < 3 {
 		t.Errorf("the audit event does not say what acted: %+v", e.Policies)
 	}

@@ -114,7 +114,7 @@ func (st *statement) bound(ctx context.Context, t *plan.Table) (*rewrite.Bound, 
 		}
 		return b, err
 	}
-	b, err := st.engine.memo.get(ctx, memoKey{policies: st.version, principal: st.principal.Key(), table: key}, func() (*rewrite.Bound, []*plan.Table, time.Time, error) {
+	b, err := st.engine.memo.get(ctx, memoKey{policies: st.version, principal: st.reader(), table: key}, func() (*rewrite.Bound, []*plan.Table, time.Time, error) {
 		return st.resolve(ctx, states, t)
 	}, st.current)
 	if err != nil {
@@ -122,6 +122,19 @@ func (st *statement) bound(ctx context.Context, t *plan.Table) (*rewrite.Bound, 
 	}
 	st.tables[key] = b
 	return b, nil
+}
+
+// ofAnother reports whether the statement is one of somebody else, to be explained.
+func (st *statement) ofAnother() bool {
+	return st.session != nil && st.principal.Key() != st.session.principal.Key()
+}
+
+// reader identifies for whom answers are remembered.
+func (st *statement) reader() string {
+	if st.ofAnother() {
+		return st.principal.Key() + "\x1eexplained"
+	}
+	return st.principal.Key()
 }
 
 // metadata is the answer for a metadata table: that of the table itself, now and
@@ -179,6 +192,11 @@ func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan
 		all = append(all, restrictions.Compile(raw, t))
 	}
 	merged := policy.Merge(all...)
+	if cat, _ := st.engine.catalogs.Get(t.Name.Catalog); st.ofAnother() {
+		if _, remote := cat.(*catalog.REST); remote {
+			merged.Notes = append(merged.Notes, "what the catalog demands of this user's reads is not known here: it may tell that user more than you")
+		}
+	}
 	expires = merged.Expires
 	if merged.Uncacheable {
 		expires = st.started
