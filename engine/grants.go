@@ -86,7 +86,17 @@ func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, 
 					return nil, err
 				}
 				if d.Allow {
-					out.row("GRANT SELECT ON " + database + "." + backquoted(name) + " TO " + user)
+					may := "SELECT"
+					if !o.View {
+						// One right of the catalog is for all changes of rows.
+						if d, err = st.authorize(o, tableDataWrite); err != nil {
+							return nil, err
+						}
+						if d.Allow {
+							may = "SELECT, INSERT, UPDATE, DELETE"
+						}
+					}
+					out.row("GRANT " + may + " ON " + database + "." + backquoted(name) + " TO " + user)
 				}
 			}
 		}

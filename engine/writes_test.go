@@ -138,3 +138,18 @@ func TestTransactions(t *testing.T) {
 		f.do(s, text)
 	}
 }
+
+// TestShowGrantsOfWriters: SHOW GRANTS says of a table whether its rows may be changed.
+func TestShowGrantsOfWriters(t *testing.T) {
+	f := openDDL(t)
+	f.do(f.sue, "CREATE TABLE t (id BIGINT)")
+	f.may("bob", "bank.t", "table-data-read table-list")
+	const reads, writes = "GRANT SELECT ON `bank`.`t` TO 'bob'@'%'", "GRANT SELECT, INSERT, UPDATE, DELETE ON `bank`.`t` TO 'bob'@'%'"
+	if out, err := query(f.bob, "SHOW GRANTS"); err != nil || !strings.Contains(out, reads) || strings.Contains(out, "INSERT") {
+		t.Errorf("%s, %v", out, err)
+	}
+	f.may("bob", "bank.t", "table-data-write")
+	if out, err := query(f.bob, "SHOW GRANTS"); err != nil || !strings.Contains(out, writes) {
+		t.Errorf("%s, %v", out, err)
+	}
+}
