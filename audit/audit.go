@@ -28,7 +28,8 @@ type Event struct {
 	Run  string    `json:"run"`
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
-	// Type is "statement" or "login".
+	// Type is "statement", "login", or "policy": somebody erased a change of a policy
+	// by writing an older version (User, if known); Kind is "lost" or "restored".
 	Type string `json:"type"`
 
 	User       string   `json:"user"`
@@ -45,13 +46,17 @@ type Event struct {
 	Policies  []Action `json:"policies,omitempty"`
 	Denials   []Denial `json:"denials,omitempty"`
 	Changes   []Change `json:"changes,omitempty"`
+	// Grantees are those to whom the statement gave, denied or from whom it took
+	// something: "USER ann", "ROLE teller".
+	Grantees []string `json:"grantees,omitempty"`
 
 	Rows       int64   `json:"rows"`
 	DurationMS float64 `json:"duration_ms"`
 	// Outcome is "ok", "denied", or the kind of the error.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"` // the text that the user was told
-	// Reason is why a login was refused, which the client was not told.
+	// Reason is why a login was refused, which the client was not told; of a policy what
+	// was erased.
 	Reason string `json:"reason,omitempty"`
 }
 

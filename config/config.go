@@ -87,6 +87,7 @@ type Policy struct {
 	AdminPassFile  Path     `key:"admin-password-file" doc:"ranger: file that holds that password instead (the first line)."`
 	ProjectTags    bool     `key:"project-tags" default:"false" doc:"ranger, store: write tags that are set in SQL also to the tag store of the policy server, for other engines. A tag change fails as a whole when that fails."`
 	GroupsAsRoles  bool     `key:"grant-groups-as-roles" default:"false" doc:"ranger, store: GRANT and DENY to a group are written for the role of its name, for a catalog that knows no groups."`
+	ReapplyLost    bool     `key:"reapply-lost-grants" default:"false" doc:"ranger, store: a change of policies that somebody else erased by writing an older version back is written again. It is reported in any case."`
 	AllowHTTP      bool     `key:"allow-http" default:"false" doc:"ranger: permit http:// to another machine; the password then travels in the clear."`
 	CAFile         Path     `key:"ca-file" doc:"ranger: certificates (PEM) to trust beside the system's."`
 	ClientCert     Path     `key:"client-cert" doc:"ranger: certificate (PEM) of this server as a client."`

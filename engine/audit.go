@@ -35,6 +35,7 @@ func (st *statement) describe(e *audit.Event, err error) {
 			Path: objectPath(d.object),
 		})
 	}
+	e.Grantees = st.grantees
 	for _, c := range st.changed {
 		change := audit.Change{Object: objectText(c.object), Path: objectPath(c.object)}
 		for _, p := range c.rights {

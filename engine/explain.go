@@ -158,7 +158,7 @@ func (st *statement) policyStatus() (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		lastError, problems := s.LastError, strings.Join(append(slices.Clone(s.Problems), broken...), "; ")
+		lastError, problems := s.LastError, strings.Join(slices.Concat(s.Problems, broken, s.Notes), "; ")
 		if !st.principal.Admin {
 			lastError, problems = "", ""
 			if s.LastError != "" {

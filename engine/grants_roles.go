@@ -67,6 +67,7 @@ func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, 
 
 // grantRoles is GRANT role TO and REVOKE role FROM.
 func (st *statement) grantRoles(ctx context.Context, x *parse.GrantRoles) (*Result, error) {
+	st.grantees = granteeTexts(x.Grantees)
 	command := "GRANT"
 	if x.Revoke {
 		command = "REVOKE"

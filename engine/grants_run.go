@@ -56,6 +56,7 @@ func (st *statement) heldRoles() []string {
 
 // grantRun is GRANT, REVOKE or DENY.
 func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, error) {
+	st.grantees = granteeTexts(x.Grantees)
 	k, err := st.keeper()
 	if err != nil {
 		return nil, err
@@ -74,6 +75,14 @@ func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, err
 	notes = append(notes, out.Notices...)
 	s.Grantees = out.Grantees
 	return st.warned(append(notes, st.effects(s)...)), nil
+}
+
+func granteeTexts(list []parse.Grantee) []string {
+	var out []string
+	for _, g := range granteesOf(list) {
+		out = append(out, granteeText(g))
+	}
+	return out
 }
 
 // explainGrant is EXPLAIN of a grant: the difference that it would make.

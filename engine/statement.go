@@ -36,8 +36,10 @@ type statement struct {
 	denial  []denial
 	allowed []grant
 	changed []permission
-	salt    []byte
-	ahead   ahead
+	// grantees of a statement about access, for the audit log.
+	grantees []string
+	salt     []byte
+	ahead    ahead
 }
 
 // denial is a refusal of the object gate, for the audit log.

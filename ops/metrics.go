@@ -200,12 +200,14 @@ var (
 	policyBad = prometheus.NewDesc("sqe_policy_last_poll_failed", "1: the last poll of the source failed.", []string{"source"}, nil)
 	policyNum = prometheus.NewDesc("sqe_policies", "Policies of the source.", []string{"source"}, nil)
 	policyErr = prometheus.NewDesc("sqe_policy_problems", "Policies that cannot be applied.", []string{"source"}, nil)
+	policyOut = prometheus.NewDesc("sqe_policy_lost_changes_total", "Changes of policies that somebody else erased by a write of an older version.", []string{"source"}, nil)
+	policyIn  = prometheus.NewDesc("sqe_policy_restored_changes_total", "Such changes that were written again.", []string{"source"}, nil)
 	policyVer = prometheus.NewDesc("sqe_policy_version", "Version of a document of the source.", []string{"source", "document"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (policies) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{policyAge, policyMax, policyOK, policyNew, policyBad, policyNum, policyErr, policyVer} {
+	for _, d := range []*prometheus.Desc{policyAge, policyMax, policyOK, policyNew, policyBad, policyNum, policyErr, policyOut, policyIn, policyVer} {
 		ch <- d
 	}
 }
@@ -231,6 +233,8 @@ func (p policies) Collect(ch chan<- prometheus.Metric) {
 		send(policyBad, flag(s.LastError != ""))
 		send(policyNum, float64(s.Policies))
 		send(policyErr, float64(len(s.Problems)))
+		ch <- prometheus.MustNewConstMetric(policyOut, prometheus.CounterValue, float64(s.Lost), s.Source)
+		ch <- prometheus.MustNewConstMetric(policyIn, prometheus.CounterValue, float64(s.Restored), s.Source)
 		for document, v := range s.Versions {
 			ch <- prometheus.MustNewConstMetric(policyVer, prometheus.GaugeValue, float64(v), s.Source, document)
 		}

@@ -279,4 +279,8 @@ type Status struct {
 	Versions map[string]int64 `json:"versions"`
 	Policies int              `json:"policies"`
 	Problems []string         `json:"problems,omitempty"` // policies that cannot be applied
+	// Notes tell of changes of policies that somebody else erased without knowing.
+	// Lost and Restored count, since the start, those and the ones written again.
+	Notes          []string `json:"notes,omitempty"`
+	Lost, Restored int64    `json:"-"`
 }

@@ -11,6 +11,7 @@ import (
 
 	"sqe/fault"
 	"sqe/policy"
+	"sqe/rangerclient/model"
 )
 
 // The defaults of polling.
@@ -49,6 +50,9 @@ type Source struct {
 	mu      sync.Mutex
 	lastErr error
 
+	watcher atomic.Pointer[Watcher]
+	look    chan struct{}
+
 	ctx    context.Context // of the refresher
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -59,6 +63,39 @@ type Source struct {
 type fresh struct {
 	state *State
 	at    time.Time
+}
+
+// Watcher looks after the policies of a source beside their evaluation.
+type Watcher interface {
+	// Look gets the policies after a poll that found something new.
+	Look(ctx context.Context, policies []*model.Policy) error
+	// Notes are for Status.
+	Notes() (notes []string, lost, restored int64)
+}
+
+// Watch has somebody look at the policies, beside the polls, until the source is
+// closed. It is called once.
+func (s *Source) Watch(w Watcher) {
+	s.watcher.Store(&w)
+	s.done.Add(1)
+	go func() {
+		defer s.done.Done()
+		var last *State
+		for {
+			if c := s.current.Load(); c != nil && c.state != last {
+				if err := w.Look(s.ctx, c.state.docs.policies()); err != nil && s.ctx.Err() == nil {
+					s.log.Warn("the history of policies could not be compared", "source", s.name, "error", err.Error())
+				} else {
+					last = c.state
+				}
+			}
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-s.look:
+			}
+		}
+	}()
 }
 
 // Name implements policy.Source.
@@ -90,6 +127,9 @@ func (s *Source) Status() policy.Status {
 		out.Versions = c.state.docs.versions()
 		out.Policies = c.state.policies()
 		out.Problems = c.state.Problems()
+	}
+	if w := s.watcher.Load(); w != nil {
+		out.Notes, out.Lost, out.Restored = (*w).Notes()
 	}
 	return out
 }
@@ -206,7 +246,7 @@ func open(s *Source) *Source {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.wake = make(chan struct{}, 1)
+	s.wake, s.look = make(chan struct{}, 1), make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = ctx, cancel
 	if s.recall(); s.current.Load() == nil {
@@ -227,6 +267,10 @@ func open(s *Source) *Source {
 			case <-s.wake:
 			}
 			_ = s.Reload(ctx)
+			select {
+			case s.look <- struct{}{}:
+			default:
+			}
 		}
 	}()
 	return s

@@ -51,6 +51,17 @@ func (d *documents) versions() map[string]int64 {
 	return out
 }
 
+// policies are those of the services.
+func (d *documents) policies() []*model.Policy {
+	var out []*model.Policy
+	for _, s := range []*model.ServicePolicies{d.objects, d.tables} {
+		if s != nil {
+			out = append(out, s.Policies...)
+		}
+	}
+	return out
+}
+
 // State is a compiled snapshot of all documents. It implements policy.State.
 type State struct {
 	options Options

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"sqe/audit"
 	"sqe/config"
 	"sqe/policy"
 	"sqe/rangerclient"
@@ -103,9 +105,11 @@ func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Admini
 		if server == nil {
 			continue
 		}
+		source := sources[i].(*rangerclient.Source)
 		a, err := admin.New(server, admin.Config{
 			Source: p.Name, DataService: p.DataService, PolarisService: p.PolarisService, Options: sourceOptions(p),
-			ProjectTags: p.ProjectTags, GroupsAsRoles: p.GroupsAsRoles, Reload: sources[i].(*rangerclient.Source).Reload,
+			ProjectTags: p.ProjectTags, GroupsAsRoles: p.GroupsAsRoles, Reload: source.Reload,
+			ReapplyLost: p.ReapplyLost, Lost: in.lost,
 		})
 		if err != nil {
 			return nil, err
@@ -113,4 +117,31 @@ func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Admini
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// watchPolicies has those who write policies look after what others make of them.
+func (in *instance) watchPolicies(sources []policy.Source, administrators []policy.Administrator) {
+	for _, s := range sources {
+		for _, a := range administrators {
+			source, ok := s.(*rangerclient.Source)
+			if watcher, can := a.(rangerclient.Watcher); ok && can && a.Source() == s.Name() {
+				source.Watch(watcher)
+			}
+		}
+	}
+}
+
+// lost tells of a change of a policy that somebody erased.
+func (in *instance) lost(l admin.Loss) {
+	kind := "lost"
+	if !l.Restored.IsZero() {
+		kind = "restored"
+	}
+	in.log.Warn("a change of a policy was "+kind, "policy", l.Policy, "id", l.ID, "service", l.Service, "version", l.Version, "by", l.By, "what", strings.Join(l.What, ", "))
+	if sink := in.sink.Load(); sink != nil {
+		e := audit.Event{Type: "policy", Kind: kind, User: l.By, Reason: l.String(), Outcome: "ok"}
+		if err := sink.Record(e); err != nil {
+			in.log.Error("a lost change of a policy could not be recorded", "error", err.Error())
+		}
+	}
 }

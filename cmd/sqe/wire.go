@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"sqe/audit"
@@ -41,6 +42,7 @@ type instance struct {
 	storeFace *rest.Server
 	failed    chan error
 	closers   []func()
+	sink      atomic.Pointer[auditLog]
 }
 
 // start builds a server from its configuration and begins to serve.
@@ -111,6 +113,8 @@ func (in *instance) build(logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	in.sink.Store(sink)
+	in.watchPolicies(sources, administrators)
 	var eng *engine.Engine
 	metrics := ops.NewMetrics(ops.Sources{
 		Policies:   func() []policy.Status { return statuses(sources) },

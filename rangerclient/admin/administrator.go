@@ -25,6 +25,10 @@ type Config struct {
 	GroupsAsRoles bool
 	// Reload makes the source see what was written; it returns when it does.
 	Reload func(context.Context) error
+	// ReapplyLost writes changes again that a stale write of somebody else erased.
+	// Lost is told of such changes; nil: nobody is.
+	ReapplyLost bool
+	Lost        func(Loss)
 }
 
 // Administrator is policy.Administrator for a policy server.
@@ -43,6 +47,7 @@ func New(s Server, c Config) (*Administrator, error) {
 		return nil, fault.New(fault.Config, "administration of policies needs a source, its data service and a way to reload it")
 	}
 	a := &Administrator{config: c, server: s, writer: NewWriter(s)}
+	a.writer.WatchLosses(c.ReapplyLost, c.Lost)
 	a.keeper = &keeper{Administrator: a}
 	return a, nil
 }

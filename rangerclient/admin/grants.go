@@ -95,6 +95,32 @@ func (k *keeper) read(ctx context.Context) (*access, error) {
 	if err != nil {
 		return nil, k.fault(err, k.service())
 	}
+	return k.accessTo(ctx, list)
+}
+
+// current is read for a statement that writes. Where lost changes are written again
+// that comes first, so that no later statement counts with what is to come back.
+func (k *keeper) current(ctx context.Context) (*access, error) {
+	if !k.config.ReapplyLost {
+		return k.read(ctx)
+	}
+	for range tries {
+		list, err := k.server.Policies(ctx, k.service())
+		if err != nil {
+			return nil, k.fault(err, k.service())
+		}
+		restored, err := k.writer.Look(ctx, list)
+		if err != nil {
+			return nil, k.fault(err, k.service())
+		}
+		if !restored {
+			return k.accessTo(ctx, list)
+		}
+	}
+	return nil, fault.New(fault.Conflict, "somebody else overwrites policies of service %s all the time; repeat the statement", k.service())
+}
+
+func (k *keeper) accessTo(ctx context.Context, list []*model.Policy) (_ *access, err error) {
 	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any}, realm: k.config.Options.Realm, rooted: map[grants.Resource]bool{}}
 	if out.realm == "" {
 		out.realm = rangerclient.DefaultRealm
@@ -323,7 +349,7 @@ func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statemen
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	for n := 1; ; n++ {
-		now, err := k.read(ctx)
+		now, err := k.current(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -393,7 +419,7 @@ func (k *keeper) Clean(ctx context.Context, by policy.Author) (*grants.Outcome, 
 	ctx = WithAuthor(ctx, Author{User: by.User, From: by.From})
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	now, err := k.read(ctx)
+	now, err := k.current(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,7 +174,10 @@ func (p *push) parents(ctx context.Context, version int64) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if from := stamped(this); len(from) > 0 && slices.Max(from) < version {
+	copied := stampOf(this) != "" && slices.ContainsFunc(slices.Collect(maps.Keys(p.seen)), func(v int64) bool {
+		return v < version && stampOf(p.seen[v]) == stampOf(this)
+	})
+	if from := stamped(this); len(from) > 0 && slices.Max(from) < version && !copied {
 		return from, nil
 	}
 	if version <= p.first.Version {
@@ -182,11 +186,14 @@ func (p *push) parents(ctx context.Context, version int64) ([]int64, error) {
 	if _, err := p.at(ctx, version-1); err != nil {
 		return nil, err
 	}
+	// A copy of a stamp tells more.
+	evident := func(v int64) bool { return stampOf(p.seen[v]) == stampOf(this) }
+	candidates := slices.DeleteFunc(slices.Sorted(maps.Keys(p.seen)), func(v int64) bool { return v >= version || v != version-1 && !p.joined[v] })
+	if slices.ContainsFunc(candidates, evident) {
+		candidates = slices.DeleteFunc(candidates, func(v int64) bool { return !evident(v) })
+	}
 	best, least := int64(0), 0
-	for _, v := range slices.Sorted(maps.Keys(p.seen)) {
-		if v >= version || v != version-1 && !p.joined[v] {
-			continue
-		}
+	for _, v := range candidates {
 		if d := distance(p.seen[v], this); best == 0 || d < least {
 			best, least = v, d
 		}
@@ -223,6 +230,9 @@ func (p *push) confirm(ctx context.Context) (*model.Policy, error) {
 		case now.Version <= version, holds(p.first, p.want, now), p.follows(ctx, now, version):
 			return now, nil
 		}
+		if meant, err := p.again(ctx, now, version); err == nil && meant {
+			return now, nil
+		}
 		if n == attempts-1 {
 			break
 		}
@@ -231,6 +241,34 @@ func (p *push) confirm(ctx context.Context) (*model.Policy, error) {
 		}
 	}
 	return nil, &Lost{p.want.Name, fmt.Sprintf("it was stored as version %d and changed by somebody else right after; look at it", version), nil}
+}
+
+// again looks at what somebody else made of the policy after a version: whether they
+// knew of it, and so meant what they did, and else brings back what was erased when
+// that is asked for.
+func (p *push) again(ctx context.Context, now *model.Policy, version int64) (meant bool, err error) {
+	r, err := newReplay(ctx, p.server, now)
+	if err != nil {
+		return false, err
+	}
+	out, err := r.run(ctx, version)
+	if err != nil {
+		return false, err
+	}
+	if out.lossy == 0 {
+		return r.knew(ctx, version)
+	}
+	if !p.watched.reapply || out.doubt != "" || same(out.want, now) {
+		return false, nil
+	}
+	l := p.loss(r, now, out)
+	back := newPush(p.Writer, now, out.want)
+	if err := back.run(ctx); err != nil {
+		return false, err
+	}
+	l.Restored = p.watched.now()
+	p.watched.add(l)
+	return false, nil // and look again
 }
 
 // follows reports whether a policy was made by SQEs from a version.
@@ -268,7 +306,8 @@ func stamp(p *model.Policy, from []int64) {
 	if p.Options == nil {
 		p.Options = map[string]any{}
 	}
-	var words []string
+	// No two stamps are the same, so that a copy tells which version it was made from.
+	words := []string{"n" + strconv.FormatUint(rand.Uint64(), 36)}
 	for _, v := range from {
 		words = append(words, strconv.FormatInt(v, 10))
 	}
@@ -279,6 +318,9 @@ func stamp(p *model.Policy, from []int64) {
 func stamped(p *model.Policy) []int64 {
 	s, _ := p.Options[stampOption].(string)
 	words := strings.Fields(s)
+	if len(words) > 0 && strings.HasPrefix(words[0], "n") {
+		words = words[1:]
+	}
 	if len(words) < 2 || words[len(words)-1] != digest(p) {
 		return nil
 	}

@@ -64,6 +64,8 @@ type Writer struct {
 	lock   chan struct{}
 	pause  func(attempt int) time.Duration
 	after  time.Duration // how long an edit may take once something was sent
+
+	watched watched
 }
 
 // NewWriter makes the Writer of a server.
@@ -73,6 +75,7 @@ func NewWriter(s Server) *Writer {
 		pause: func(attempt int) time.Duration {
 			return time.Duration(10+rand.IntN(40*(attempt+1))) * time.Millisecond
 		},
+		watched: watched{checked: map[int64]int64{}, losses: map[int64]Loss{}, now: time.Now},
 	}
 }
 
@@ -211,10 +214,12 @@ func absent(p *model.Policy, err error) (*model.Policy, error) {
 
 func (w *Writer) create(ctx context.Context, at Place, ours *model.Policy) (*model.Policy, error) {
 	ours.ID, ours.GUID, ours.Version = 0, "", 0
+	stamp(ours, []int64{0})
 	p, err := w.server.CreatePolicy(ctx, ours)
 	switch kind := KindOf(err); {
 	case err == nil:
 		// Whoever changes it from now on has read it.
+		w.watched.account(p.ID, 0, 1)
 		return w.server.Policy(ctx, p.ID)
 	case kind == Conflict:
 		return nil, &retry{err}
@@ -262,7 +267,11 @@ func (w *Writer) update(ctx context.Context, base, ours *model.Policy) (*model.P
 	clash := &MergeConflict{}
 	switch kind := KindOf(err); {
 	case err == nil:
-		return p.confirm(ctx)
+		now, err := p.confirm(ctx)
+		if err == nil {
+			w.watched.account(base.ID, base.Version, now.Version)
+		}
+		return now, err
 	case errors.As(err, &clash):
 		// Somebody's change is overwritten and cannot be had together with this
 		// one: it comes first.
@@ -305,6 +314,7 @@ func (w *Writer) put(ctx context.Context, known, want *model.Policy) (*model.Pol
 
 func (w *Writer) delete(ctx context.Context, base *model.Policy) error {
 	err := w.server.DeletePolicy(ctx, base.ID)
+	w.watched.forget(base.ID)
 	switch kind := KindOf(err); {
 	case kind == NotFound:
 		return nil

@@ -84,6 +84,7 @@ func (l *lake) example() string {
 	if err != nil {
 		l.Fatal(err)
 	}
+	delete(p.Options, "sqe.made-from") // another one each time
 	p.ID, p.GUID, p.ResourceSignature, p.CreateTime, p.UpdateTime, p.ServiceType = 0, "", "", 0, 0, ""
 	out, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {

@@ -38,6 +38,9 @@ type lake struct {
 	*testing.T
 	engine *engine.Engine
 	store  *policystore.Store
+	source *rangerclient.Source
+	// administrator writes to the policy server.
+	administrator *admin.Administrator
 	// fails makes writes of policies fail: it gets the name of the policy.
 	fails func(policy string) error
 	// Sessions by user.
@@ -142,6 +145,7 @@ func openOver(t *testing.T, sink string) *lake {
 		must(err)
 		source, err = rangerclient.OpenREST(rangerclient.RESTConfig{
 			Name: "store", URL: face.URL, Username: "admin", Password: "Passw0rd-of-tests", PolarisService: "polaris", DataService: "hive",
+			RefreshInterval: time.Second,
 		})
 	}
 	must(err)
@@ -150,6 +154,7 @@ func openOver(t *testing.T, sink string) *lake {
 	l := &lake{T: t, store: store, sessions: map[string]*engine.Session{}}
 	a, err := admin.New(failing{server, l}, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload})
 	must(err)
+	l.source, l.administrator = source, a
 	l.engine = engine.New(engine.Options{
 		Catalogs: registry, Sources: []policy.Source{source}, Administrators: []policy.Administrator{a}, Duck: executor, Scans: scan.New(scan.Options{}),
 		Masks: masks.Options{HashKey: []byte("a key for the tests of grants")}, Audit: audit.Discard{}, StatementTimeout: time.Minute, Version: "8.0.36-SQE",

@@ -24,6 +24,13 @@ import (
 // SQE write with.
 func servers(t *testing.T) (server func() *admin.REST, keeper func(admin.Server) grants.Keeper) {
 	t.Helper()
+	server, administrator := administrators(t)
+	return server, func(s admin.Server) grants.Keeper { return administrator(s, false, nil).Grants() }
+}
+
+// administrators is servers, with a choice of what becomes of lost changes.
+func administrators(t *testing.T) (server func() *admin.REST, administrator func(s admin.Server, reapply bool, lost func(admin.Loss)) *admin.Administrator) {
+	t.Helper()
 	ctx := context.Background()
 	store, err := policystore.Open(ctx, filepath.Join(t.TempDir(), "policies.db"), policystore.Options{AdminPassword: "Passw0rd-of-tests"})
 	must := func(err error) {
@@ -49,12 +56,15 @@ func servers(t *testing.T) (server func() *admin.REST, keeper func(admin.Server)
 		must(err)
 		return r
 	}
-	keeper = func(s admin.Server) grants.Keeper {
-		a, err := admin.New(s, admin.Config{Source: "ranger", DataService: "hive", PolarisService: "polaris", Reload: func(context.Context) error { return nil }})
+	administrator = func(s admin.Server, reapply bool, lost func(admin.Loss)) *admin.Administrator {
+		a, err := admin.New(s, admin.Config{
+			Source: "ranger", DataService: "hive", PolarisService: "polaris", Reload: func(context.Context) error { return nil },
+			ReapplyLost: reapply, Lost: lost,
+		})
 		must(err)
-		return a.Grants()
+		return a
 	}
-	return server, keeper
+	return server, administrator
 }
 
 func grantOn(verb grants.Verb, table, user string) *grants.Statement {
