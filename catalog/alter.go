@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
@@ -244,11 +245,23 @@ func (d TableDefinition) version() (int, error) {
 	}
 	switch version {
 	case 0:
+		if needsThree(d.Fields) {
+			return 3, nil
+		}
 		return 2, nil
 	case 2, 3:
 		return version, nil
 	}
 	return 0, fault.New(fault.BadStatement, "Tables have format version 2 or 3")
+}
+
+// needsThree reports whether a field has what format version 2 has not: a default, or
+// nanoseconds.
+func needsThree(fields []plan.Field) bool {
+	return slices.ContainsFunc(fields, func(f plan.Field) bool {
+		ts, ok := f.Type.(*arrow.TimestampType)
+		return f.Default != nil || ok && ts.Unit == arrow.Nanosecond || needsThree(f.Children)
+	})
 }
 
 // properties are those of the definition that are stored as such.

@@ -92,7 +92,12 @@ func TestBadDefaults(t *testing.T) {
 	} {
 		refused(t, f.root, "CREATE TABLE t (a "+c+") TBLPROPERTIES ('format-version' = '3')", fault.BadStatement)
 	}
-	refused(t, f.root, "CREATE TABLE t (a INT DEFAULT 1)", fault.BadStatement) // version 2
+	refused(t, f.root, "CREATE TABLE t (a INT DEFAULT 1) TBLPROPERTIES ('format-version' = '2')", fault.BadStatement)
+	f.do(f.root, "CREATE TABLE three (a INT DEFAULT 1)")
+	f.do(f.root, "INSERT INTO three VALUES (DEFAULT)")
+	must(t, f.root, "SELECT a FROM three", "1")
+	f.do(f.root, "CREATE TABLE two (a INT)")
+	refused(t, f.root, "ALTER TABLE two ADD COLUMN b INT DEFAULT 1", fault.BadStatement)
 	f.do(f.root, "CREATE TABLE t (a INT DEFAULT 1, b DECIMAL(4,2) DEFAULT 1.5, c DATE DEFAULT DATE '2026-02-28') TBLPROPERTIES ('format-version' = '3')")
 }
 

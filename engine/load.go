@@ -163,7 +163,7 @@ func (in *infile) into(t *plan.Table, f *parse.Infile, listed []*plan.Field) ([]
 		if out[i].At = -1; c.Default != nil {
 			out[i].Fill = c.Default
 		} else if c.Required {
-			return nil, fault.New(fault.BadStatement, "Column '%s' cannot be null, and the file has no values for it", c.Name)
+			return nil, fault.New(fault.NullValue, "Column '%s' cannot be null, and the file has no values for it", c.Name)
 		}
 	}
 	return out, nil

@@ -42,6 +42,7 @@ const (
 	NoThread          // KILL of a session that does not exist or belongs to somebody else
 	Exists            // the object that is to be created exists
 	ReadOnly          // the session or its transaction may not write
+	NullValue         // a column that needs a value would get none
 )
 
 // Fault is an error with a kind and a text for the user.
@@ -86,7 +87,7 @@ var kindNames = map[Kind]string{
 	PolicyStale: "policy-stale", PolicyBroken: "policy-broken", Unsupported: "unsupported",
 	Limit: "limit", Timeout: "timeout", Cancelled: "cancelled", Unavailable: "unavailable",
 	Corrupt: "corrupt", Conflict: "conflict", OutOfRange: "out-of-range", Auth: "auth",
-	Config: "config", NoThread: "no-thread", Exists: "exists", ReadOnly: "read-only",
+	Config: "config", NoThread: "no-thread", Exists: "exists", ReadOnly: "read-only", NullValue: "null-value",
 }
 
 // String names the kind for logs, metrics and the audit log.

@@ -49,6 +49,7 @@ var codes = map[fault.Kind]code{
 	fault.NoThread:     {1094, "HY000"}, // ER_NO_SUCH_THREAD
 	fault.Exists:       {1050, "42S01"}, // ER_TABLE_EXISTS_ERROR
 	fault.ReadOnly:     {1792, "25006"}, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+	fault.NullValue:    {1048, "23000"}, // ER_BAD_NULL_ERROR
 }
 
 // Errors of the protocol itself.

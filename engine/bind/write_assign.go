@@ -32,7 +32,7 @@ func storedType(f plan.Field) arrow.DataType {
 func (w *writeBinder) fill(f plan.Field) plan.Expr {
 	switch d := f.Default; {
 	case d == nil && f.Required:
-		refuse(fault.BadStatement, "Field '%s' doesn't have a default value: give it one in the statement (there is no AUTO_INCREMENT)", f.Name)
+		refuse(fault.NullValue, "Field '%s' doesn't have a default value: give it one in the statement (there is no AUTO_INCREMENT)", f.Name)
 	case d == nil:
 		return null(storedType(f))
 	case d.Typ == nil || plan.IsNested(f.Type):
@@ -52,7 +52,7 @@ func (t *translator) assign(x plan.Expr, f plan.Field) plan.Expr {
 		mismatch(x, f)
 	}
 	if l, ok := out.(*plan.Literal); ok && l.Value == nil && f.Required {
-		refuse(fault.BadStatement, "Column '%s' cannot be null", f.Name)
+		refuse(fault.NullValue, "Column '%s' cannot be null", f.Name)
 	}
 	return out
 }

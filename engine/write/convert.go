@@ -202,7 +202,7 @@ func checkColumn(a arrow.Array, f plan.Field, live func(int) bool) error {
 	if f.Required && a.NullN() > 0 {
 		for i := range a.Len() {
 			if a.IsNull(i) && (live == nil || live(i)) {
-				return fault.New(fault.BadStatement, "Column '%s' cannot be null", f.Name)
+				return fault.New(fault.NullValue, "Column '%s' cannot be null", f.Name)
 			}
 		}
 	}

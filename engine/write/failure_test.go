@@ -336,7 +336,7 @@ func TestRefusedValues(t *testing.T) {
 		value  string
 		kind   fault.Kind
 	}{
-		{"required", plan.Int64, `null`, fault.BadStatement},
+		{"required", plan.Int64, `null`, fault.NullValue},
 		{"small", plan.Int64, `2147483648`, fault.OutOfRange},
 		{"small", plan.Uint64, `4294967296`, fault.OutOfRange},
 		{"price", plan.Decimal(10, 3), `"7654.321"`, fault.OutOfRange},
@@ -344,11 +344,11 @@ func TestRefusedValues(t *testing.T) {
 		{"price", plan.Int64, `76543`, fault.OutOfRange},
 		{"u", plan.String, `"76543210"`, fault.OutOfRange},
 		{"fix", plan.Binary, `"dmFsdWU="`, fault.OutOfRange},
-		{"st", plan.JSON, `"{\"must\":null}"`, fault.BadStatement},
+		{"st", plan.JSON, `"{\"must\":null}"`, fault.NullValue},
 		{"st", plan.JSON, `"{\"must\":7.5}"`, fault.OutOfRange},
 		{"st", plan.JSON, `"{\"must\":7,\"other\":1}"`, fault.OutOfRange},
-		{"li", plan.JSON, `"[1,null]"`, fault.BadStatement},
-		{"st", types["st"], `{"must":null}`, fault.BadStatement},
+		{"li", plan.JSON, `"[1,null]"`, fault.NullValue},
+		{"st", types["st"], `{"must":null}`, fault.NullValue},
 		{"flag", plan.Int64, `7654`, fault.OutOfRange},
 		{"small", plan.Date, `"2024-01-01"`, fault.BadStatement},
 	}
