@@ -34,6 +34,7 @@ type REST struct {
 	local  string
 	bound  time.Duration
 	log    *slog.Logger
+	told   func(context.Context, Refusal)
 	now    func() time.Time
 
 	tables *lru.Cache[scoped, *restTable]
@@ -81,6 +82,17 @@ type RESTOptions struct {
 	CachedTables int
 	// Log is told what the catalog refused; nil is slog's default.
 	Log *slog.Logger
+	// Refused is told it too, nil: nobody. It must not ask the catalog.
+	Refused func(context.Context, Refusal)
+}
+
+// Refusal is what the catalog does not permit the principal of a context.
+type Refusal struct {
+	// Operation is the call in words: "load table", "list views", "commit table".
+	Operation string
+	// Object has no name where it is a namespace, and no namespace where it is the
+	// catalog.
+	Object plan.TableName
 }
 
 const defaultBound = 5 * time.Second
@@ -98,7 +110,7 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 	}
 	c := &REST{
 		common: common{name: name, writers: newWriters(), attempts: maxAttempts},
-		client: client, local: o.Local, bound: o.Bound, log: o.Log, now: time.Now,
+		client: client, local: o.Local, bound: o.Bound, log: o.Log, told: o.Refused, now: time.Now,
 	}
 	c.backend = c
 	var err error
@@ -202,7 +214,7 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 		for i, parent := range level {
 			g.Go(func() (err error) {
 				found[i], err = c.client.Namespaces(gctx, parent)
-				hidden := c.hides(ctx, err)
+				hidden := c.hides(ctx, err, plan.TableName{Namespace: parent})
 				switch {
 				case len(parent) == 0 && hidden:
 					return errHidden
@@ -237,7 +249,7 @@ func (c *REST) Views(ctx context.Context, namespace []string) ([]string, error) 
 func (c *REST) names(ctx context.Context, kind string, namespace []string, ask func(context.Context, []string) ([]string, error)) ([]string, error) {
 	all, err := listed(ctx, c, kind+" "+JoinDatabase(namespace...), func() ([]string, error) {
 		names, err := ask(ctx, namespace)
-		if c.hides(ctx, err) {
+		if c.hides(ctx, err, plan.TableName{Namespace: namespace}) {
 			// The namespace may be seen in the list above it: nothing in it may.
 			return nil, errHidden
 		}

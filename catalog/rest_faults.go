@@ -14,9 +14,13 @@ import (
 
 // hides reports whether the catalog refused to show something. The principal is told
 // that there is nothing; the operator can tell by the log.
-func (c *REST) hides(ctx context.Context, err error) bool {
-	if statusOf(err) != http.StatusForbidden {
+func (c *REST) hides(ctx context.Context, err error, object plan.TableName) bool {
+	var e *rest.Error
+	if !errors.As(err, &e) || e.Status != http.StatusForbidden {
 		return false
+	}
+	if object.Catalog = c.name; c.told != nil {
+		c.told(ctx, Refusal{Operation: e.Operation, Object: object})
 	}
 	p, _ := identity.FromContext(ctx)
 	c.log.LogAttrs(ctx, slog.LevelInfo, "catalog refused", slog.String("catalog", c.name), slog.String("principal", p.Name), slog.Any("reason", err))
@@ -48,7 +52,7 @@ func (c *REST) failed(ctx context.Context, err error) error {
 	case e.Status == http.StatusUnauthorized || e.Status == 419:
 		return c.refusedToken(ctx, err)
 	case e.Status == http.StatusForbidden:
-		c.hides(ctx, err)
+		c.hides(ctx, err, plan.TableName{})
 		return fault.Wrap(fault.Denied, err, "Catalog '%s' does not permit you to do this", c.name)
 	case e.Status == http.StatusTooManyRequests:
 		return fault.Wrap(fault.Unavailable, err, "Catalog '%s' has too much to do; try again later", c.name)
@@ -75,7 +79,7 @@ func (c *REST) refusedToken(ctx context.Context, err error) error {
 // namespaceFault is failed for what is asked about a namespace.
 func (c *REST) namespaceFault(ctx context.Context, err error, namespace []string) error {
 	switch {
-	case rest.Is(err, http.StatusNotFound), c.hides(ctx, err), errors.Is(err, rest.ErrName):
+	case rest.Is(err, http.StatusNotFound), c.hides(ctx, err, plan.TableName{Namespace: namespace}), errors.Is(err, rest.ErrName):
 		return noNamespace(namespace)
 	}
 	return c.failed(ctx, err)
@@ -92,7 +96,7 @@ func (c *REST) tableFault(ctx context.Context, err error, name plan.TableName, r
 	case rest.Is(err, http.StatusNotFound):
 		return missing(name)
 	case e != nil && e.Status == http.StatusForbidden && reading:
-		c.hides(ctx, err)
+		c.hides(ctx, err, name)
 		return missing(name)
 	case e != nil && e.Status == http.StatusForbidden:
 		return c.denied(ctx, err, name)
@@ -105,7 +109,7 @@ func (c *REST) tableFault(ctx context.Context, err error, name plan.TableName, r
 // denied is the fault of a change that the catalog does not permit: not found for
 // who may not see the object.
 func (c *REST) denied(ctx context.Context, err error, name plan.TableName) error {
-	c.hides(ctx, err)
+	c.hides(ctx, err, name)
 	_, seen := c.client.LoadTable(ctx, name.Namespace, name.Name, "")
 	if seen != nil && statusOf(seen) == http.StatusForbidden {
 		if _, seen = c.client.LoadView(ctx, name.Namespace, name.Name); seen != nil {
@@ -122,3 +126,7 @@ func (c *REST) createFault(ctx context.Context, err error, name plan.TableName) 
 	}
 	return c.changeFault(ctx, err, name.Namespace)
 }
+
+// WithoutToken reports whether an answer failed because the catalog decides by the
+// token of the user and the session of the context has none.
+func WithoutToken(err error) bool { return errors.Is(err, rest.ErrNoToken) }

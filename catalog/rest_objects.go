@@ -65,7 +65,7 @@ func (c *REST) changeFault(ctx context.Context, err error, namespace []string) e
 	}
 	if statusOf(err) == http.StatusForbidden {
 		if _, seen := c.client.Namespace(ctx, namespace); statusOf(seen) == http.StatusForbidden {
-			c.hides(ctx, err)
+			c.hides(ctx, err, plan.TableName{Namespace: namespace})
 			return noNamespace(namespace)
 		}
 	}

@@ -34,7 +34,7 @@ func (c *REST) planner(name plan.TableName) func(context.Context, *Handle) ([]ta
 		parts, err := c.client.Plan(ctx, name.Namespace, name.Name, h.Snapshot.SnapshotID)
 		switch {
 		case statusOf(err) == http.StatusForbidden:
-			c.hides(ctx, err)
+			c.hides(ctx, err, name)
 			return nil, fault.Wrap(fault.Denied, err, "The catalog plans the scans of table '%s' itself, and does not plan this one for you; ask an administrator", name)
 		case err != nil:
 			return nil, c.tableFault(ctx, err, name, true)

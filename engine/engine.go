@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -148,7 +149,7 @@ func (st *statement) bind(ctx context.Context, sql *parse.SQL, args []plan.Liter
 
 // governBound is govern of a statement that was bound.
 func (st *statement) governBound(ctx context.Context, bound *bind.Bound) (plan.Node, *rewrite.Record, error) {
-	st.session.vars.SetWarnings(bound.Warnings)
+	st.session.vars.SetWarnings(slices.Concat(bound.Warnings, st.absent))
 	governed, record, err := rewrite.Govern(bound.Plan, bound.IDs, func(s *plan.Scan) (*rewrite.Bound, error) {
 		return st.bound(ctx, s.Table)
 	}, st.saltBytes)

@@ -65,7 +65,7 @@ func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, 
 	out := table("Grants for " + st.principal.Name + "@%")
 	out.row("GRANT USAGE ON *.* TO " + user)
 	for _, cat := range st.engine.catalogs.All() {
-		namespaces, err := cat.Namespaces(ctx)
+		namespaces, err := st.namespaces(ctx, cat)
 		if err != nil {
 			return nil, err
 		}

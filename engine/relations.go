@@ -104,7 +104,7 @@ func (r relations) table(ctx context.Context, t *plan.Table) (*bind.Relation, er
 func (r relations) Databases(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, cat := range r.st.engine.catalogs.All() {
-		namespaces, err := cat.Namespaces(ctx)
+		namespaces, err := r.st.namespaces(ctx, cat)
 		if err != nil {
 			return nil, err
 		}
@@ -121,6 +121,22 @@ func (r relations) Databases(ctx context.Context) ([]string, error) {
 	}
 	r.st.ahead.listed(out)
 	return out, nil
+}
+
+// namespaces lists those of a catalog for a list of everything. Of a catalog that
+// decides by the token of the user a session without a token has none, and is warned
+// of that.
+func (st *statement) namespaces(ctx context.Context, cat catalog.Catalog) ([][]string, error) {
+	all, err := cat.Namespaces(ctx)
+	if err == nil || !catalog.WithoutToken(err) {
+		return all, err
+	}
+	note := "catalog '" + cat.Name() + "' is left out: it decides by the token of the user, and this session has none"
+	if !slices.Contains(st.absent, note) {
+		st.absent = append(st.absent, note)
+	}
+	st.session.vars.AddWarning(note)
+	return nil, nil
 }
 
 // visibleNamespace reports whether the principal may know of the namespace:

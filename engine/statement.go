@@ -40,6 +40,8 @@ type statement struct {
 	grantees []string
 	salt     []byte
 	ahead    ahead
+	// absent tells of catalogs that are not there for this session.
+	absent []string
 }
 
 // denial is a refusal of the object gate, for the audit log.

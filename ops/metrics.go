@@ -24,6 +24,8 @@ type Metrics struct {
 	foreign     *prometheus.CounterVec
 	connections prometheus.Gauge
 	logins      *prometheus.CounterVec
+	// disagreements are those of a catalog with the policies.
+	disagreements *prometheus.CounterVec
 
 	kinds   *labels
 	reasons *labels
@@ -70,12 +72,15 @@ func NewMetrics(s Sources) *Metrics {
 		connections: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sqe_connections", Help: "Authenticated connections.",
 		}),
+		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sqe_gate_disagreements_total", Help: "Calls that a catalog refused although the policies here allow them.",
+		}, []string{"catalog", "operation"}),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sqe_logins_total", Help: "Logins by outcome (ok, or the kind of the error).",
 		}, []string{"outcome"}),
 		kinds: newLabels(maxKinds), reasons: newLabels(maxReasons),
 	}
-	m.registry.MustRegister(m.statements, m.durations, m.rows, m.foreign, m.connections, m.logins,
+	m.registry.MustRegister(m.statements, m.durations, m.rows, m.foreign, m.connections, m.logins, m.disagreements,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, f func() int) {
 		if f != nil {
@@ -112,6 +117,12 @@ func (m *Metrics) Foreign(reason string) { m.foreign.WithLabelValues(m.reasons.o
 
 // Connections sets the number of authenticated connections.
 func (m *Metrics) Connections(open int) { m.connections.Set(float64(open)) }
+
+// Disagreement counts a call that a catalog refused and the policies here allow. The
+// operation is one of a few ("load table").
+func (m *Metrics) Disagreement(catalog, operation string) {
+	m.disagreements.WithLabelValues(catalog, operation).Inc()
+}
 
 // Login counts a login.
 func (m *Metrics) Login(outcome string) { m.logins.WithLabelValues(outcomeLabel(outcome)).Inc() }

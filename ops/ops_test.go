@@ -58,6 +58,7 @@ func TestMetrics(t *testing.T) {
 	m.Statement("query", "something new", 0.2, -1)
 	m.Foreign("function week(x, 'secret') with 42")
 	m.Connections(5)
+	m.Disagreement("lake", "load table")
 	m.Login("auth")
 	get := serve(t, m)
 	code, text := get("/metrics")
@@ -68,7 +69,7 @@ func TestMetrics(t *testing.T) {
 		`sqe_statements_total{kind="query",outcome="ok"} 1`, `sqe_statements_total{kind="query",outcome="denied"} 1`,
 		`sqe_statements_total{kind="query",outcome="other"} 1`, `sqe_statement_duration_seconds_count{kind="query"} 3`,
 		`sqe_rows_returned_total 10`, `sqe_row_executor_statements_total{reason="function week(x, ?) with ##"} 1`,
-		`sqe_connections 5`, `sqe_logins_total{outcome="auth"} 1`, `sqe_statements_running 3`, `sqe_statements_queued 1`,
+		`sqe_connections 5`, `sqe_gate_disagreements_total{catalog="lake",operation="load table"} 1`, `sqe_logins_total{outcome="auth"} 1`, `sqe_statements_running 3`, `sqe_statements_queued 1`,
 		`sqe_policy_age_seconds{source="folder"} 2`, `sqe_policy_fresh{source="folder"} 1`, `sqe_policy_fresh{source="ranger"} 0`,
 		`sqe_policy_last_poll_failed{source="folder"} 1`, `sqe_policy_version{document="policies/hive",source="folder"} 7`,
 		`sqe_policies{source="folder"} 12`, `sqe_policy_problems{source="folder"} 1`, `sqe_build_info{version="v1"} 1`,

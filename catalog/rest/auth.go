@@ -38,6 +38,9 @@ type Tokens interface {
 	Refused(t Token) bool
 }
 
+// ErrNoToken: the catalog wants the token of the user, and the session has none.
+var ErrNoToken = errors.New("the session has no token")
+
 // User is the token of the session for which a statement runs. A session without
 // one is refused.
 func User(catalog string) Tokens { return userTokens{catalog} }
@@ -47,7 +50,7 @@ type userTokens struct{ catalog string }
 func (u userTokens) Token(ctx context.Context) (Token, error) {
 	c, ok := identity.CredentialFrom(ctx)
 	if !ok {
-		return Token{}, fault.New(fault.Auth, "Catalog '%s' decides by the token of the user, and this session has none; log in with one", u.catalog)
+		return Token{}, fault.Wrap(fault.Auth, ErrNoToken, "Catalog '%s' decides by the token of the user, and this session has none; log in with one", u.catalog)
 	}
 	t, err := c.Token(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,8 +16,8 @@ import (
 )
 
 // openCatalogs opens every catalog, the default one first, and lists the folders
-// that the executor may read.
-func openCatalogs(cfg *config.Config, cache *objects.Cache, log *slog.Logger) (*catalog.Registry, []string, error) {
+// that the executor may read. refused is told what REST catalogs refuse.
+func openCatalogs(cfg *config.Config, cache *objects.Cache, log *slog.Logger, refused func(context.Context, catalog.Refusal)) (*catalog.Registry, []string, error) {
 	var all []catalog.Catalog
 	var roots []string
 	fail := func(err error) (*catalog.Registry, []string, error) {
@@ -26,7 +27,7 @@ func openCatalogs(cfg *config.Config, cache *objects.Cache, log *slog.Logger) (*
 		return nil, nil, err
 	}
 	for _, c := range cfg.Catalogs {
-		cat, err := openCatalog(c, cache, log)
+		cat, err := openCatalog(c, cache, log, refused)
 		if err != nil {
 			return fail(err)
 		}
@@ -46,7 +47,7 @@ func openCatalogs(cfg *config.Config, cache *objects.Cache, log *slog.Logger) (*
 	return r, roots, nil
 }
 
-func openCatalog(c config.Catalog, cache *objects.Cache, log *slog.Logger) (catalog.Catalog, error) {
+func openCatalog(c config.Catalog, cache *objects.Cache, log *slog.Logger, refused func(context.Context, catalog.Refusal)) (catalog.Catalog, error) {
 	store, err := objectStore(c, cache)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func openCatalog(c config.Catalog, cache *objects.Cache, log *slog.Logger) (cata
 	case "postgres":
 		return catalog.OpenPostgres(c.Name, c.DSN.Reveal(), string(c.Warehouse), o)
 	case "rest":
-		return openREST(c, log)
+		return openREST(c, log, refused)
 	}
 	return nil, fault.New(fault.Config, "catalog %s has the unknown kind %s", c.Name, c.Kind)
 }
@@ -93,7 +94,7 @@ func openObjectCache(cfg *config.Config) (*objects.Cache, error) {
 }
 
 // openREST opens a REST catalog, which sends nothing yet.
-func openREST(c config.Catalog, log *slog.Logger) (catalog.Catalog, error) {
+func openREST(c config.Catalog, log *slog.Logger, refused func(context.Context, catalog.Refusal)) (catalog.Catalog, error) {
 	bad := func(err error) error { return fault.Wrap(fault.Config, err, "catalog %s: %s", c.Name, err) }
 	client, err := rest.NewHTTP(rest.HTTPOptions{
 		CAFile: string(c.CAFile), CertFile: string(c.ClientCert), KeyFile: string(c.ClientKey), Timeout: time.Duration(c.Timeout),
@@ -120,7 +121,7 @@ func openREST(c config.Catalog, log *slog.Logger) (catalog.Catalog, error) {
 	if bound == 0 {
 		bound = -1 // each time
 	}
-	return catalog.OpenREST(c.Name, r, catalog.RESTOptions{Local: string(c.Warehouse), Bound: bound, Log: log})
+	return catalog.OpenREST(c.Name, r, catalog.RESTOptions{Local: string(c.Warehouse), Bound: bound, Log: log, Refused: refused})
 }
 
 func catalogTokens(c config.Catalog, client *http.Client) (rest.Tokens, error) {

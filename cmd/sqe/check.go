@@ -27,7 +27,7 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	var problems []error
-	catalogs, _, err := openCatalogs(cfg, nil, slog.New(slog.DiscardHandler))
+	catalogs, _, err := openCatalogs(cfg, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		problems = append(problems, err)
 	} else {

@@ -73,7 +73,8 @@ func (in *instance) build(logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	catalogs, roots, err := openCatalogs(cfg, cache, log)
+	both := &gates{}
+	catalogs, roots, err := openCatalogs(cfg, cache, log, both.refused)
 	if err != nil {
 		return err
 	}
@@ -124,6 +125,9 @@ func (in *instance) build(logTo io.Writer) error {
 		Audit:      sink.metrics,
 		Version:    versionText(),
 	})
+	disagreed := metrics.Disagreement
+	both.sources.Store(&sources)
+	both.count.Store(&disagreed)
 	eng = engine.New(engine.Options{
 		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),

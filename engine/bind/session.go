@@ -2,6 +2,7 @@ package bind
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -150,6 +151,15 @@ func (s *Session) Began() { s.told = false }
 func (s *Session) Failed() {
 	if !s.told {
 		s.SetWarnings(nil)
+	}
+}
+
+// AddWarning adds a warning, unless the statement has it already.
+func (s *Session) AddWarning(text string) {
+	if !s.told {
+		s.SetWarnings([]string{text})
+	} else if !slices.Contains(s.warnings, text) {
+		s.SetWarnings(append(slices.Clip(s.warnings), text))
 	}
 }
 

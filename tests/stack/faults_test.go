@@ -1,0 +1,159 @@
+//go:build e2e
+
+package stack
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sqe/tests/sqetest"
+)
+
+// second starts another SQE, as the guide's second configuration has it: the policies
+// come over REST from the store of the first one, as from a Ranger Admin. more are
+// lines of the catalog.
+func second(t *testing.T, more ...string) *sqetest.Server {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := os.ReadFile(filepath.Join(folder, "sqe.toml"))
+	must(err)
+	policies, err := guide("toml", 1)
+	must(err)
+	policies, err = replaced(policies, "https://ranger.example:6182", strings.TrimSuffix(store, "/service"))
+	must(err)
+	_, rest, _ := strings.Cut(string(first), "[[identity-providers]]")
+	sections, _, found := strings.Cut(rest, "[policystore]")
+	if !found {
+		t.Fatal("the configuration has no store")
+	}
+	sections, err = replaced(sections, "default = true\n", "default = true\n"+strings.Join(more, "\n")+"\n")
+	must(err)
+	port, err := sqetest.FreePort()
+	must(err)
+	operations, err := sqetest.FreePort()
+	must(err)
+	dir := t.TempDir()
+	config := fmt.Sprintf("[server]\nport = %d\n\n[ops]\naddress = \"127.0.0.1:%d\"\n\n[[identity-providers]]%s\n%s", port, operations, sections, policies)
+	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": storePassword, "engine.password": enginePassword} {
+		must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	if out, err := sqetest.Run("check", "-c", filepath.Join(dir, "sqe.toml")); err != nil {
+		t.Fatalf("sqe check: %v\n%s", err, out)
+	}
+	s, err := sqetest.Serve(filepath.Join(dir, "sqe.toml"), port)
+	must(err)
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if err := people.leaked(s); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(tail(s.Output()))
+		}
+	})
+	return s
+}
+
+// TestOwnGate: a catalog that lets people see metadata without the right to data
+// opens no table for them, whatever it permits: SQE asks for the right to read data.
+// The policies come as from a Ranger Admin.
+func TestOwnGate(t *testing.T) {
+	schema(t, "own", "t")
+	s := second(t, `access-delegation = "none"`, `visibility-max-age = "0s"`)
+	bob := people.login(t, s, "bob", people.token(t, "bob"))
+	asks := func(want string) {
+		t.Helper()
+		got := ""
+		for start := time.Now(); time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
+			if got = said(sqetest.Ask(within(t, time.Minute), bob, count("own.t"))); got == want {
+				return
+			}
+		}
+		t.Fatalf("%s, want %s", got, want)
+	}
+	does(t, "carol", "GRANT USE ON SCHEMA own TO USER bob")
+	does(t, "carol", "GRANT SELECT, MONITOR, ALTER ON own.t TO USER bob")
+	asks("1")
+	does(t, "carol", "REVOKE SELECT ON own.t FROM USER bob")
+	asks("ERROR: SELECT command denied to user 'bob' for table 't'; ask an administrator for SELECT on it")
+	// The catalog goes on to show the metadata, which is all that it is asked for.
+	controls(t, "bob", path("own.t"), http.StatusForbidden)
+	if a := sqetest.Ask(within(t, time.Minute), bob, "ALTER TABLE own.t ADD COLUMN note VARCHAR(10)"); a.Err != nil {
+		t.Errorf("the right to change the table is gone too: %v", a.Err)
+	}
+	asks("ERROR: SELECT command denied to user 'bob' for table 't'; ask an administrator for SELECT on it")
+	is(t, "alice", "SELECT note FROM own.t", "NULL")
+}
+
+// TestCatalogFaults: a catalog that is slow, down, or does not take the token any
+// more is told apart from a table that is not there; afterwards everything works.
+func TestCatalogFaults(t *testing.T) {
+	schema(t, "faults", "t")
+	agrees(t, "alice", "faults.t", true)
+	s := second(t, `timeout = "1s"`, `visibility-max-age = "0s"`)
+	alice := people.login(t, s, "alice", people.token(t, "alice"))
+	asks := func(what string, number uint16, text string) {
+		t.Helper()
+		start := time.Now()
+		for _, statement := range []string{count("faults.t"), "SHOW TABLES IN faults", "SHOW DATABASES", count("faults.nothing")} {
+			a := sqetest.Ask(within(t, time.Minute), alice, statement)
+			if a.Number() != number || !strings.Contains(said(a), text) {
+				t.Errorf("%s: %s: %d %s", what, statement, a.Number(), said(a))
+			}
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("%s: told after %s", what, took)
+		}
+	}
+	works := func() {
+		t.Helper()
+		if got := said(sqetest.Ask(within(t, time.Minute), alice, count("faults.t"))); got != "1" {
+			t.Fatal(got)
+		}
+	}
+	works()
+	lake.Freeze(t)
+	asks("slow", 1429, "does not answer")
+	lake.Thaw(t)
+	works()
+
+	if err := lake.Stop(); err != nil {
+		t.Error(err)
+	}
+	asks("down", 1429, "does not answer")
+	// The other server, within the bound of what it may know: its own catalog works.
+	is(t, "static", "SELECT 1", "1")
+	if err := lake.Start(); err != nil {
+		t.Fatal(err)
+	}
+	works()
+	agrees(t, "bob", "faults.t", false)
+
+	// A token that the catalog does not take any more: it knows no clock skew, while a
+	// session lasts a little longer than its token.
+	token := kc.Token(t, "sqe-short", "alice").Access
+	short := people.login(t, s, "alice", token)
+	if got := said(sqetest.Ask(within(t, time.Minute), short, count("faults.t"))); got != "1" {
+		t.Fatalf("a token of three seconds, at once: %s", got)
+	}
+	time.Sleep(3500 * time.Millisecond)
+	if status, _, err := ask(within(t, 10*time.Second), http.MethodGet, lake.Address+path("faults.t"), token, nil); err != nil || status != http.StatusUnauthorized {
+		t.Errorf("the catalog takes an expired token: %d %v", status, err)
+	}
+	a := sqetest.Ask(within(t, time.Minute), short, count("faults.t"))
+	if a.Number() != 1045 || !strings.Contains(said(a), "refuses the token of this session") {
+		t.Errorf("a token that the catalog refuses: %d %s", a.Number(), said(a))
+	}
+}

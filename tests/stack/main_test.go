@@ -1,0 +1,371 @@
+//go:build e2e
+
+package stack
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"sqe/tests/keycloaktest"
+	"sqe/tests/sqetest"
+)
+
+// pollInterval is how often the catalog reads its policies.
+const pollInterval = time.Second
+
+// Passwords of the policy store.
+const (
+	storePassword  = "Store-passw0rd"
+	enginePassword = "Engine-passw0rd"
+)
+
+// The parts of a run, one of each.
+var (
+	kc     *keycloaktest.Keycloak
+	lake   *restCatalog
+	sqe    *sqetest.Server
+	store  string // address of the policy store, with /service
+	folder string
+	people = &sessions{tokens: map[string]string{}}
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if folder, err = os.MkdirTemp("", "sqe-stack-"); err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if kc, err = keycloaktest.Start(filepath.Join(folder, "keycloak")); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, kc.Stop()) }()
+	if err := begin(); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	err = errors.Join(people.close(), sqe.Stop(), lake.Stop(), people.leaked(sqe))
+	if strings.Contains(sqe.Output(), "panic") {
+		err = errors.Join(err, errors.New("sqe panicked"))
+	}
+	if code != 0 || err != nil {
+		fmt.Fprintf(os.Stderr, "sqe wrote:\n%s\nthe catalog wrote:\n%s\n", tail(sqe.Output()), tail(lake.log.String()))
+	}
+	return code, err
+}
+
+func tail(text string) string { return text[max(0, len(text)-6000):] }
+
+// begin starts SQE with the configuration of the guide, makes the people known to its
+// policy store, and starts the catalog.
+func begin() error {
+	var ports [4]int
+	for i := range ports {
+		var err error
+		if ports[i], err = sqetest.FreePort(); err != nil {
+			return err
+		}
+	}
+	lakeFolder := filepath.Join(folder, "lake")
+	config, err := guide("toml", 0)
+	if err != nil {
+		return err
+	}
+	// The tables of the demo are a second catalog, in which SQE decides alone.
+	demo, err := sqetest.Demo(filepath.Join(folder, "demo"))
+	if err == nil {
+		err = demo.Stop()
+	}
+	if err != nil {
+		return err
+	}
+	hash, err := sqetest.HashPassword("demo")
+	if err != nil {
+		return err
+	}
+	store = fmt.Sprintf("http://127.0.0.1:%d/service", ports[1])
+	config, err = replaced(config,
+		"https://keycloak.example/realms/lake", kc.Issuer("sqe"),
+		"https://polaris.example:8181/api/catalog", fmt.Sprintf("http://127.0.0.1:%d", ports[2]),
+		"/data/lake", filepath.Join(lakeFolder, "warehouse"),
+		`"0.0.0.0:6182"`, fmt.Sprintf("\"127.0.0.1:%d\"\nplain-http = true", ports[1]))
+	if err != nil {
+		return err
+	}
+	config = fmt.Sprintf("[server]\nport = %d\n\n[ops]\naddress = \"127.0.0.1:%d\"\n\n", ports[0], ports[3]) + config + fmt.Sprintf(`
+[[identity-providers]]
+name = "local"
+kind = "users"
+
+[[users]]
+name = "static"
+password-hash = %q
+
+[[catalogs]]
+name = "archive"
+kind = "sqlite"
+path = "demo/catalog.db"
+warehouse = "demo/warehouse"
+stored-name = "demo"
+`, hash)
+	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": storePassword + "\n", "engine.password": enginePassword + "\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	if sqe, err = sqetest.Serve(filepath.Join(folder, "sqe.toml"), ports[0]); err != nil {
+		return err
+	}
+	if err := introduce(); err != nil {
+		return errors.Join(err, sqe.Stop())
+	}
+	lake, err = startCatalog(lakeFolder, ports[2], kc.Issuer("sqe"), strings.TrimSuffix(store, "/service"), "engine", enginePassword)
+	if err != nil {
+		return errors.Join(err, sqe.Stop())
+	}
+	return nil
+}
+
+// introduce makes people known to the policy store, with the commands of the guide.
+func introduce() error {
+	script, err := guide("sh", 0)
+	if err == nil {
+		script, err = replaced(script, "https://sqe.example:6182/service", store)
+	}
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
+	cmd.Env = append(os.Environ(), "STORE_PASSWORD="+storePassword, "ENGINE_PASSWORD="+enginePassword)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the commands of docs/stack.md: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// guide is block n of a language in docs/stack.md.
+func guide(language string, n int) (string, error) {
+	text, err := os.ReadFile(filepath.Join(sqetest.Root(), "docs", "stack.md"))
+	if err != nil {
+		return "", err
+	}
+	found := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(found) <= n {
+		return "", fmt.Errorf("docs/stack.md has %d blocks of %s", len(found), language)
+	}
+	return found[n][1], nil
+}
+
+// replaced replaces texts, each of which must be there.
+func replaced(text string, pairs ...string) (string, error) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if !strings.Contains(text, pairs[i]) {
+			return "", fmt.Errorf("docs/stack.md has no %s any more", pairs[i])
+		}
+		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	}
+	return text, nil
+}
+
+// sessions are the logins of the suite, each with a token of Keycloak.
+type sessions struct {
+	mu     sync.Mutex
+	pools  []*sql.DB
+	open   map[string]*sql.Conn
+	tokens map[string]string
+	made   time.Time
+}
+
+// token is one of Keycloak for a person, for four minutes at most.
+func (s *sessions) token(t testing.TB, name string) string {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.made) > 3*time.Minute {
+		s.open, s.made = map[string]*sql.Conn{}, time.Now()
+		s.tokens = map[string]string{}
+	}
+	if s.tokens[name] == "" {
+		s.tokens[name] = kc.Token(t, "sqe-cli", name).Access
+	}
+	return s.tokens[name]
+}
+
+// of is a session of a person. Those of the same name share it.
+func (s *sessions) of(t testing.TB, name string) *sql.Conn {
+	t.Helper()
+	token := ""
+	if name != "static" {
+		token = s.token(t, name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.open[name]; c != nil {
+		return c
+	}
+	c := s.login(t, sqe, name, token)
+	if s.open == nil {
+		s.open = map[string]*sql.Conn{}
+	}
+	s.open[name] = c
+	return c
+}
+
+// login is a new session at a server.
+func (s *sessions) login(t testing.TB, at *sqetest.Server, name, token string) *sql.Conn {
+	t.Helper()
+	db := at.Open(name, func(c *mysql.Config) {
+		if token != "" {
+			c.Passwd = token
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatalf("login of %s: %v", name, err)
+	}
+	s.pools = append(s.pools, db)
+	return c
+}
+
+func (s *sessions) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []error
+	for _, p := range s.pools {
+		all = append(all, p.Close())
+	}
+	return errors.Join(all...)
+}
+
+// leaked looks for tokens and passwords in what a server wrote.
+func (s *sessions) leaked(at *sqetest.Server) error {
+	audit, err := os.ReadFile(filepath.Join(at.Dir, "audit.jsonl"))
+	if err != nil {
+		return err
+	}
+	if len(s.tokens) == 0 {
+		return errors.New("no token was used: the search would find nothing")
+	}
+	secrets := []string{storePassword, enginePassword}
+	for _, token := range s.tokens {
+		secrets = append(secrets, token, strings.Split(token, ".")[2])
+	}
+	for _, secret := range secrets {
+		if strings.Contains(string(audit), secret) || strings.Contains(at.Output(), secret) {
+			return errors.New("sqe wrote a secret down")
+		}
+	}
+	return nil
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// as runs a statement as somebody.
+func as(t testing.TB, name, statement string) sqetest.Answer {
+	t.Helper()
+	return sqetest.Ask(within(t, time.Minute), people.of(t, name), statement)
+}
+
+// said is an answer as one line for each row, or "ERROR: " and its text.
+func said(a sqetest.Answer) string {
+	if a.Err != nil {
+		var e *mysql.MySQLError
+		if errors.As(a.Err, &e) {
+			return "ERROR: " + e.Message
+		}
+		return "ERROR: " + a.Err.Error()
+	}
+	out := make([]string, len(a.Rows))
+	for i, r := range a.Rows {
+		out[i] = strings.ReplaceAll(strings.Join(r, "|"), sqetest.Null, "NULL")
+	}
+	return strings.Join(out, "\n")
+}
+
+// patience is how long a change of policies may take to reach the catalog.
+const patience = 15 * time.Second
+
+// becomes waits until a statement is answered so, and returns how long that took.
+func becomes(t testing.TB, name, statement, want string) time.Duration {
+	t.Helper()
+	start, got := time.Now(), ""
+	for time.Since(start) < patience {
+		if got = said(as(t, name, statement)); got == want {
+			return time.Since(start)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("%s: %s\n%s\nwant\n%s", name, statement, got, want)
+	return 0
+}
+
+// is holds a statement to its answer.
+func is(t testing.TB, name, statement, want string) {
+	t.Helper()
+	if got := said(as(t, name, statement)); got != want {
+		t.Errorf("%s: %s\n%s\nwant\n%s", name, statement, got, want)
+	}
+}
+
+// does runs a statement that must succeed, and waits for the catalog to permit it.
+func does(t testing.TB, name, statement string) {
+	t.Helper()
+	var a sqetest.Answer
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(50 * time.Millisecond) {
+		if a = as(t, name, statement); a.Err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %s: %v", name, statement, a.Err)
+}
+
+// control is the status with which the catalog itself answers somebody's request.
+func control(t testing.TB, name, path string) int {
+	t.Helper()
+	status, _, err := ask(within(t, 10*time.Second), http.MethodGet, lake.Address+path, people.token(t, name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// controls waits until the catalog itself answers so.
+func controls(t testing.TB, name, path string, want int) time.Duration {
+	t.Helper()
+	start, got := time.Now(), 0
+	for time.Since(start) < patience {
+		if got = control(t, name, path); got == want {
+			return time.Since(start)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("%s: %s: %d, want %d", name, path, got, want)
+	return 0
+}
