@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -127,7 +129,26 @@ func (c *restCatalog) Stop() error {
 
 // Freeze stops the process, so that connections are taken and nothing answers, until
 // Thaw.
-func (c *restCatalog) Freeze(t testing.TB) { c.signal(t, syscall.SIGSTOP) }
+func (c *restCatalog) Freeze(t testing.TB) {
+	t.Helper()
+	c.signal(t, syscall.SIGSTOP)
+	stopped := regexp.MustCompile(`(?m)^State:\tT`)
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", c.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(threads, func(thread string) bool {
+			text, err := os.ReadFile(thread)
+			return err == nil && !stopped.Match(text)
+		}) {
+			return
+		}
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("the catalog does not stop")
+		}
+	}
+}
 
 // Thaw undoes Freeze.
 func (c *restCatalog) Thaw(t testing.TB) { c.signal(t, syscall.SIGCONT) }
