@@ -313,6 +313,7 @@ func (r *run) revoke(name string, o Object, s Step, g policy.Grantee) error {
 	}
 	if !own && len(have) == 0 && !denied {
 		r.notice("there is no %s on %s for the %s %s to take back", name, o, g.Kind, g.Name)
+		r.leftover(o, g)
 		return nil
 	}
 	if !r.may(at, s.Types) {
@@ -404,6 +405,14 @@ func (r *run) ascend(o Object, g policy.Grantee) {
 	}
 }
 
+// leftover takes back what a REVOKE that was interrupted left on the way to an object,
+// when it is repeated.
+func (r *run) leftover(o Object, g policy.Grantee) {
+	if r.Administrator {
+		r.ascend(o, g)
+	}
+}
+
 // lifts reports whether the statement takes a denial back.
 func (r *run) lifts(p *Policy, name string, s Step, g policy.Grantee) bool {
 	if p == nil {
@@ -456,6 +465,7 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 	}
 	if len(have)+len(denied)+len(p.labelled(grantLabel, g)) == 0 {
 		r.notice("there is nothing on %s for the %s %s to take back", o, g.Kind, g.Name)
+		r.leftover(o, g)
 		return nil
 	}
 	if !r.may(at, have) || len(have) == 0 && !r.Administrator {

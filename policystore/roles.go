@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"sqe/rangerclient/admin"
@@ -130,6 +131,36 @@ func (s *Store) UpdateRole(ctx context.Context, role *model.Role) (made *model.R
 		return c.putRole(r, actionUpdate)
 	})
 	return made, err
+}
+
+// AlterRole implements admin.Server. Whoever has the store may change every role.
+func (s *Store) AlterRole(ctx context.Context, _, name string, add, remove *model.Role) error {
+	return s.write(ctx, func(c *tx) error {
+		r, err := c.role(name)
+		if err != nil {
+			return err
+		}
+		for _, of := range []func(*model.Role) *[]model.Member{
+			func(r *model.Role) *[]model.Member { return &r.Users },
+			func(r *model.Role) *[]model.Member { return &r.Groups },
+			func(r *model.Role) *[]model.Member { return &r.Roles },
+		} {
+			list := of(r)
+			among := func(m model.Member, in *model.Role) bool {
+				return in != nil && slices.ContainsFunc(*of(in), func(y model.Member) bool { return y.Name == m.Name })
+			}
+			*list = slices.DeleteFunc(*list, func(m model.Member) bool { return among(m, remove) })
+			if add == nil {
+				continue
+			}
+			for _, m := range *of(add) {
+				if !among(m, r) {
+					*list = append(*list, m)
+				}
+			}
+		}
+		return c.putRole(r, actionUpdate)
+	})
 }
 
 // putRole stores a role whose row exists: its members may be roles that contain

@@ -80,9 +80,9 @@ func noRole(name string) error {
 	return fault.New(fault.NotFound, "there is no role %s; SHOW ROLES lists them", name)
 }
 
-// AlterRole implements grants.Keeper. A server keeps no versions of roles: two that
-// change one role at the same moment from two servers may lose a change, in this
-// process one waits for the other.
+// AlterRole implements grants.Keeper. The server itself adds and takes members; that
+// it did is looked up, because whoever writes a role as a whole may have read it
+// before, and roles have no versions that would tell.
 func (k *keeper) AlterRole(ctx context.Context, by policy.Author, name string, add, remove []policy.Grantee) error {
 	ctx = WithAuthor(ctx, Author{User: by.User, From: by.From})
 	k.lock.Lock()
@@ -92,40 +92,59 @@ func (k *keeper) AlterRole(ctx context.Context, by policy.Author, name string, a
 			return err
 		}
 	}
-	role, err := k.server.Role(ctx, name)
-	if KindOf(err) == NotFound {
-		return noRole(name)
-	}
-	if err != nil {
-		return k.fault(err, k.service())
-	}
 	if err := k.cycle(ctx, name, add); err != nil {
 		return err
 	}
-	changed := false
-	for _, g := range add {
-		list := membersOf(role, g.Kind)
-		if !slices.ContainsFunc(*list, func(m model.Member) bool { return m.Name == g.Name }) {
-			*list = append(*list, model.Member{Name: g.Name})
-			changed = true
+	for n := range attempts {
+		role, err := k.server.Role(ctx, name)
+		if KindOf(err) == NotFound {
+			return noRole(name)
 		}
-	}
-	for _, g := range remove {
-		list := membersOf(role, g.Kind)
-		n := len(*list)
-		*list = slices.DeleteFunc(*list, func(m model.Member) bool { return m.Name == g.Name })
-		changed = changed || len(*list) < n
-	}
-	if !changed {
-		return nil
-	}
-	if _, err := k.server.UpdateRole(ctx, role); err != nil {
-		if KindOf(err) == Forbidden {
+		if err != nil {
+			return k.fault(err, k.service())
+		}
+		more, less := pending(role, add, true), pending(role, remove, false)
+		if more == nil && less == nil {
+			if n == 0 {
+				return nil
+			}
+			return k.done(ctx, "the role "+name)
+		}
+		if n > 1 {
+			if err := k.writer.sleep(ctx); err != nil {
+				return k.fault(err, k.service())
+			}
+		}
+		err = k.server.AlterRole(ctx, k.service(), name, more, less)
+		switch KindOf(err) {
+		case Conflict:
+			continue
+		case Forbidden:
 			return k.rolesForbidden(err)
 		}
-		return k.fault(err, k.service())
+		if err != nil {
+			return k.fault(err, k.service())
+		}
 	}
-	return k.done(ctx, "the role "+name)
+	return fault.New(fault.Conflict, "others change the role %s all the time; look with SHOW ROLE GRANTS FOR ROLE %s, and repeat the statement", name, name)
+}
+
+// pending are the grantees that are not yet members of a role, or still are, as they
+// should (not) be; nil: none.
+func pending(role *model.Role, list []policy.Grantee, should bool) *model.Role {
+	var out *model.Role
+	for _, g := range list {
+		is := slices.ContainsFunc(*membersOf(role, g.Kind), func(m model.Member) bool { return m.Name == g.Name })
+		if is == should {
+			continue
+		}
+		if out == nil {
+			out = &model.Role{Name: role.Name}
+		}
+		members := membersOf(out, g.Kind)
+		*members = append(*members, model.Member{Name: g.Name})
+	}
+	return out
 }
 
 func membersOf(r *model.Role, kind policy.GranteeKind) *[]model.Member {

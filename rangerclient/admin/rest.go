@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"sqe/rangerclient/model"
@@ -289,6 +290,45 @@ func (r *REST) UpdateRole(ctx context.Context, role *model.Role) (*model.Role, e
 		id = was.ID
 	}
 	return one[model.Role](ctx, r, http.MethodPut, api+"roles/"+num(id), nil, role)
+}
+
+// roleChange is GrantRevokeRoleRequest of Ranger as far as it is used. Without a
+// grantor it is whoever calls.
+type roleChange struct {
+	Grantor     string   `json:"grantor,omitempty"`
+	TargetRoles []string `json:"targetRoles"`
+	Users       []string `json:"users"`
+	Groups      []string `json:"groups"`
+	Roles       []string `json:"roles"`
+	GrantOption bool     `json:"grantOption"`
+}
+
+// AlterRole implements Server.
+func (r *REST) AlterRole(ctx context.Context, service, name string, add, remove *model.Role) error {
+	names := func(list []model.Member) []string {
+		out := []string{}
+		for _, m := range list {
+			out = append(out, m.Name)
+		}
+		return out
+	}
+	for _, step := range []struct {
+		verb string
+		what *model.Role
+	}{{"grant", add}, {"revoke", remove}} {
+		if step.what == nil || len(step.what.Users)+len(step.what.Groups)+len(step.what.Roles) == 0 {
+			continue
+		}
+		body := roleChange{Grantor: r.username, TargetRoles: []string{name}, Users: names(step.what.Users), Groups: names(step.what.Groups), Roles: names(step.what.Roles)}
+		err := r.call(ctx, http.MethodPut, api+"roles/"+step.verb+"/"+seg(service), nil, body, nil)
+		if e := (*Error)(nil); errors.As(err, &e) && strings.Contains(e.Reason, "doesn't have permissions") {
+			e.Kind = Forbidden
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // DeleteRole implements Server.

@@ -65,6 +65,10 @@ type Server interface {
 	Role(ctx context.Context, name string) (*model.Role, error)
 	CreateRole(ctx context.Context, r *model.Role) (*model.Role, error)
 	UpdateRole(ctx context.Context, r *model.Role) (*model.Role, error)
+	// AlterRole adds the members of add to a role and takes those of remove out of it,
+	// in the server, so that of two at the same time none is lost. Roles have no
+	// versions. service is one that the caller administers.
+	AlterRole(ctx context.Context, service, name string, add, remove *model.Role) error
 	DeleteRole(ctx context.Context, name string) error
 
 	Users(ctx context.Context) ([]*model.User, error)

@@ -326,6 +326,10 @@ func (w *Writer) delete(ctx context.Context, base *model.Policy) error {
 		if now, e := absent(w.server.Policy(ctx, base.ID)); e != nil || now != nil {
 			return &Lost{base.Name, "the server did not answer, and the policy is still there; look again before repeating", errors.Join(err, e)}
 		}
+	default:
+		if now, e := absent(w.server.Policy(ctx, base.ID)); e != nil || now != nil {
+			return &Lost{base.Name, "the server said that it is deleted, but it cannot be seen that it is; look again", e}
+		}
 	}
 	// Where the history outlives the policy it says whether the deleted one was
 	// the one that was read.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
@@ -41,6 +42,9 @@ type lake struct {
 	source *rangerclient.Source
 	// administrator writes to the policy server.
 	administrator *admin.Administrator
+	// broken, when not nil, gets every request to the policy server of the sink "rest"; it
+	// answers itself and returns true, or the server does. Requests of downloads pass.
+	broken func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool
 	// fails makes writes of policies fail: it gets the name of the policy.
 	fails func(policy string) error
 	// Sessions by user.
@@ -134,12 +138,18 @@ func openOver(t *testing.T, sink string) *lake {
 		_, err = store.CreateRole(ctx, &model.Role{Name: name, Users: users})
 		must(err)
 	}
+	l := &lake{T: t, store: store, sessions: map[string]*engine.Session{}}
 	var server admin.Server = store
 	var source *rangerclient.Source
 	if sink == "store" {
 		source, err = rangerclient.OpenStore(rangerclient.StoreConfig{Name: "store", Store: store, PolarisService: "polaris", DataService: "hive"})
 	} else {
-		face := httptest.NewServer(rest.New(store, rest.Options{}))
+		handler := rest.New(store, rest.Options{})
+		face := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f := l.broken; f == nil || strings.Contains(r.URL.Path, "/download/") || !f(w, r, handler.ServeHTTP) {
+				handler.ServeHTTP(w, r)
+			}
+		}))
 		t.Cleanup(face.Close)
 		server, err = admin.OpenREST(admin.RESTConfig{URL: face.URL, Username: "admin", Password: "Passw0rd-of-tests"})
 		must(err)
@@ -151,7 +161,6 @@ func openOver(t *testing.T, sink string) *lake {
 	must(err)
 	t.Cleanup(func() { _ = source.Close() })
 	must(source.Reload(ctx))
-	l := &lake{T: t, store: store, sessions: map[string]*engine.Session{}}
 	a, err := admin.New(failing{server, l}, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload})
 	must(err)
 	l.source, l.administrator = source, a

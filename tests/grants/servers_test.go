@@ -144,6 +144,63 @@ func TestRealm(t *testing.T) {
 	}
 }
 
+// TestOneRole: two servers change the members of one role at the same time, and lose
+// none; one that goes away meanwhile does not come back.
+func TestOneRole(t *testing.T) {
+	ctx := context.Background()
+	server, keeper := servers(t)
+	s := server()
+	if _, err := s.CreateRole(ctx, &model.Role{Name: "team", Users: []model.Member{{Name: "other", IsAdmin: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	const each = 20
+	for n := range 2 * each {
+		if _, err := s.CreateUser(ctx, &model.User{Name: fmt.Sprint("member", n), Password: "Passw0rd-of-tests"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wait sync.WaitGroup
+	for n := range 2 {
+		k := keeper(server())
+		wait.Go(func() {
+			for i := range each {
+				who := []policy.Grantee{{Kind: policy.UserGrantee, Name: fmt.Sprint("member", n*each+i)}}
+				if err := k.AlterRole(ctx, policy.Author{User: "root"}, "team", who, nil); err != nil {
+					t.Errorf("%v: %v", who, err)
+				}
+				if i%3 != 0 {
+					continue
+				}
+				if err := k.AlterRole(ctx, policy.Author{User: "root"}, "team", nil, who); err != nil {
+					t.Errorf("%v: %v", who, err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	role, err := s.Role(ctx, "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, m := range role.Users {
+		if got = append(got, m.Name); m.Name == "other" && !m.IsAdmin {
+			t.Error("other may not hand the role on any more")
+		}
+	}
+	for n := range 2 * each {
+		if n%each%3 != 0 {
+			want = append(want, fmt.Sprint("member", n))
+		}
+	}
+	want = append(want, "other")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("members are %v, want %v", got, want)
+	}
+}
+
 // TestTwoServers: two servers grant and revoke at the same time, for the same users,
 // while somebody else writes to the same policies as a Ranger Admin's users do, who
 // look before they write. In the end the policies are those of the grants that there
