@@ -13,6 +13,7 @@ type Catalog struct {
 	Kind       string `key:"kind" default:"sqlite" oneof:"sqlite postgres rest" doc:"sqlite: the tables of the JDBC catalog in an SQLite file. postgres: the same in a PostgreSQL database. rest: an Iceberg REST catalog, such as Apache Polaris."`
 	Warehouse  Place  `key:"warehouse" doc:"Folder below which the data and metadata files of tables lie, such as \"/data/lake\" or \"s3://bucket/lake\"; files elsewhere are not read. sqlite, postgres: required. rest: without one no local files are read, and of an object store those for which the catalog gives credentials."`
 	Default    bool   `key:"default" default:"false" doc:"Its namespaces appear as plain databases. May be left out when there is one catalog."`
+	ManagedBy  string `key:"access-managed-by" doc:"Where access to the catalog is managed, when that is not in the policies of this server, such as \"the roles of Polaris, https://polaris.example\". GRANT, DENY and REVOKE on it are then refused with these words; \"\": here."`
 	TagLineage string `key:"tag-lineage" default:"carry" oneof:"carry warn refuse" doc:"What a statement does that writes values of tagged columns into a table of this catalog: put the tags on the columns that get them, warn only, or refuse (docs/policies.md, \"Tags travel\")."`
 
 	Path Path `key:"path" doc:"sqlite, required: the SQLite file."`

@@ -88,6 +88,7 @@ type Policy struct {
 	ProjectTags    bool     `key:"project-tags" default:"false" doc:"ranger, store: write tags that are set in SQL also to the tag store of the policy server, for other engines. A tag change fails as a whole when that fails."`
 	GroupsAsRoles  bool     `key:"grant-groups-as-roles" default:"false" doc:"ranger, store: GRANT and DENY to a group are written for the role of its name, for a catalog that knows no groups."`
 	ReapplyLost    bool     `key:"reapply-lost-grants" default:"false" doc:"ranger, store: a change of policies that somebody else erased by writing an older version back is written again. It is reported in any case."`
+	GrantAuthority string   `key:"grant-authority" default:"server" oneof:"server ranger" doc:"ranger, store: who may GRANT, DENY and REVOKE everything. server: users with admin = true. ranger: administrators of the policy server (ROLE_SYS_ADMIN) and those in service.admin.users or service.admin.groups of polaris-service. Whoever was given something WITH GRANT OPTION may pass that on in any case."`
 	AllowHTTP      bool     `key:"allow-http" default:"false" doc:"ranger: permit http:// to another machine; the password then travels in the clear."`
 	CAFile         Path     `key:"ca-file" doc:"ranger: certificates (PEM) to trust beside the system's."`
 	ClientCert     Path     `key:"client-cert" doc:"ranger: certificate (PEM) of this server as a client."`
@@ -102,6 +103,7 @@ type Policy struct {
 	MaskPrecedence string   `key:"mask-precedence" default:"tag" oneof:"tag resource" doc:"Which mask acts where a tag policy and a policy on the column both have one."`
 	Filters        string   `key:"filter-combination" default:"all" oneof:"all ranger" doc:"all: the row filters of tags and of the table both hold. ranger: one, as Ranger's engine gives."`
 	ColumnAccess   string   `key:"column-access" default:"deny" oneof:"deny ignore" doc:"deny: a column on which the data service denies select is withheld."`
+	NestedWild     string   `key:"nested-wildcards" default:"schema" oneof:"schema polaris" doc:"What * in the table of a policy of polaris-service stands for. schema: the tables directly in the schema, unless the schema is * too. polaris: also those of the schemas inside it, as Polaris takes it."`
 	PollInterval   Duration `key:"poll-interval" default:"10s" min:"100ms" doc:"How often the source is asked for changes."`
 	MaxStaleness   Duration `key:"max-staleness" default:"60s" min:"1s" doc:"When the source was not read for this long every statement on tables is refused (error 9001)."`
 }

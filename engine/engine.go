@@ -53,6 +53,9 @@ type Options struct {
 	// TagLineage says, by the name of the catalog that is written to, what happens to
 	// tags of the columns that values come from; without an entry they are carried.
 	TagLineage map[string]TagLineage
+	// ManagedBy says where access to a catalog is managed, by its name, when that is
+	// not here.
+	ManagedBy map[string]string
 }
 
 // Observer counts statements. Its arguments hold no values and no names of data.
@@ -84,6 +87,7 @@ type Engine struct {
 	projecting     catalog.Turns // while tags of a table go to it and to policy servers
 	principals     func(name string) (identity.Principal, bool)
 	tagLineage     map[string]TagLineage
+	managedBy      map[string]string
 }
 
 // New makes an engine.
@@ -92,7 +96,7 @@ func New(o Options) *Engine {
 		catalogs: o.Catalogs, sources: o.Sources, duck: o.Duck, scans: o.Scans, masks: o.Masks,
 		audit: o.Audit, timeout: o.StatementTimeout, rowLimit: o.RowLimit,
 		observer: o.Observer, log: o.Log, memo: newMemo(4096),
-		projecting: catalog.NewTurns(), administrators: o.Administrators, principals: o.Principals, imports: o.Import, tagLineage: o.TagLineage,
+		projecting: catalog.NewTurns(), administrators: o.Administrators, principals: o.Principals, imports: o.Import, tagLineage: o.TagLineage, managedBy: o.ManagedBy,
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

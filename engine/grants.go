@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"sqe/engine/parse"
-	"sqe/policy"
+	"sqe/grants"
 )
 
 // access runs the statements about who may do what; ok is false when the statement
@@ -56,7 +56,8 @@ func accessKind(stmt parse.Statement) string {
 }
 
 // grants is SHOW GRANTS for oneself, in MySQL's form, which BI tools parse: what
-// the object gate lets the principal read, table by table.
+// the object gate lets the principal do, table by table, as far as MySQL has words for
+// it.
 func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, error) {
 	if x.User != "" && x.User != st.principal.Name {
 		return st.listGrants(ctx, &parse.ListGrants{To: &parse.Grantee{Kind: "user", Name: x.User}})
@@ -76,32 +77,49 @@ func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, 
 			}
 			database := backquoted(st.engine.catalogs.Database(cat.Name(), ns))
 			for i, name := range append(tables[:len(tables):len(tables)], views...) {
-				o := policy.Object{Catalog: cat.Name(), Namespace: ns, Name: name, View: i >= len(tables)}
-				needed := policy.TableDataRead
-				if o.View {
-					needed = policy.ViewProps
-				}
-				d, err := st.authorize(o, needed)
+				words, err := st.mysqlPrivileges(grants.Object{Catalog: cat.Name(), Namespace: ns, Name: name, View: i >= len(tables)})
 				if err != nil {
 					return nil, err
 				}
-				if d.Allow {
-					may := "SELECT"
-					if !o.View {
-						// One right of the catalog is for all changes of rows.
-						if d, err = st.authorize(o, tableDataWrite); err != nil {
-							return nil, err
-						}
-						if d.Allow {
-							may = "SELECT, INSERT, UPDATE, DELETE"
-						}
-					}
-					out.row("GRANT " + may + " ON " + database + "." + backquoted(name) + " TO " + user)
+				if words != "" {
+					out.row("GRANT " + words + " ON " + database + "." + backquoted(name) + " TO " + user)
 				}
+			}
+			words, err := st.mysqlPrivileges(grants.Object{Catalog: cat.Name(), Namespace: ns})
+			if err != nil {
+				return nil, err
+			}
+			if words != "" {
+				out.row("GRANT " + words + " ON " + database + ".* TO " + user)
 			}
 		}
 	}
 	return out.result(), nil
+}
+
+// mysqlWords are the privileges for which MySQL has words that mean the same. One right
+// of the catalog is for all changes of rows.
+var mysqlWords = map[grants.Level][]struct{ privilege, words string }{
+	grants.TableLevel:     {{"SELECT", "SELECT"}, {"INSERT", "INSERT, UPDATE, DELETE"}, {"ALTER", "ALTER"}, {"DROP", "DROP"}},
+	grants.NamespaceLevel: {{"CREATE", "CREATE"}, {"CREATE VIEW", "CREATE VIEW"}},
+}
+
+// mysqlPrivileges are the words for what the principal may do with an object.
+func (st *statement) mysqlPrivileges(o grants.Object) (string, error) {
+	var out []string
+	for _, w := range mysqlWords[o.Level()] {
+		if o.View && w.privilege != "SELECT" && w.privilege != "DROP" {
+			continue
+		}
+		d, err := decides(w.privilege, o, st.authorize)
+		if err != nil {
+			return "", err
+		}
+		if d.Allow {
+			out = append(out, w.words)
+		}
+	}
+	return strings.Join(out, ", "), nil
 }
 
 func backquoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

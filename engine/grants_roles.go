@@ -11,16 +11,24 @@ import (
 	"sqe/policy"
 )
 
-// roleKeeper is the keeper, for those who may change roles.
-func (st *statement) roleKeeper(command string) (grants.Keeper, error) {
-	if !st.principal.Admin {
-		return nil, fault.New(fault.Denied, "%s command denied to user '%s': only an administrator of this server may change roles", command, st.principal.Name)
+// roleKeeper is the keeper, for those who may do everything with it.
+func (st *statement) roleKeeper(ctx context.Context, command, what string) (grants.Keeper, error) {
+	k, err := st.keeper()
+	if err != nil && !st.principal.Admin {
+		return nil, fault.New(fault.Denied, "%s command denied to user '%s': only an administrator may %s", command, st.principal.Name, what)
 	}
-	return st.keeper()
+	if err != nil {
+		return nil, err
+	}
+	may, err := k.Administers(ctx, st.principal.Name, st.principal.Admin)
+	if err == nil && !may {
+		err = fault.New(fault.Denied, "%s command denied to user '%s': only an administrator may %s", command, st.principal.Name, what)
+	}
+	return k, err
 }
 
 func (st *statement) createRole(ctx context.Context, x *parse.CreateRole) (*Result, error) {
-	k, err := st.roleKeeper("CREATE ROLE")
+	k, err := st.roleKeeper(ctx, "CREATE ROLE", "change roles")
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +55,7 @@ func after(err error, what string, done []string) error {
 }
 
 func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, error) {
-	k, err := st.roleKeeper("DROP ROLE")
+	k, err := st.roleKeeper(ctx, "DROP ROLE", "change roles")
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +80,7 @@ func (st *statement) grantRoles(ctx context.Context, x *parse.GrantRoles) (*Resu
 	if x.Revoke {
 		command = "REVOKE"
 	}
-	k, err := st.roleKeeper(command)
+	k, err := st.roleKeeper(ctx, command, "change roles")
 	if err != nil {
 		return nil, err
 	}

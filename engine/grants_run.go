@@ -57,11 +57,7 @@ func (st *statement) heldRoles() []string {
 // grantRun is GRANT, REVOKE or DENY.
 func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, error) {
 	st.grantees = granteeTexts(x.Grantees)
-	k, err := st.keeper()
-	if err != nil {
-		return nil, err
-	}
-	s, notes, err := st.grantStatement(ctx, x)
+	k, s, notes, err := st.grantStatement(ctx, x)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +83,7 @@ func granteeTexts(list []parse.Grantee) []string {
 
 // explainGrant is EXPLAIN of a grant: the difference that it would make.
 func (st *statement) explainGrant(ctx context.Context, x *parse.ExplainGrant) (*Result, error) {
-	k, err := st.keeper()
-	if err != nil {
-		return nil, err
-	}
-	s, notes, err := st.grantStatement(ctx, x.Grant)
+	k, s, notes, err := st.grantStatement(ctx, x.Grant)
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +130,7 @@ func (st *statement) differences(changes []grants.Change, notes []string) *Resul
 // cleanupTraversal is CALL system.cleanup_traversal: it takes back, or with dry_run
 // shows, rights that lead to nothing.
 func (st *statement) cleanupTraversal(ctx context.Context, x *parse.CleanupTraversal) (*Result, error) {
-	if err := st.administers(); err != nil {
-		return nil, err
-	}
-	k, err := st.keeper()
+	k, err := st.roleKeeper(ctx, "CALL system.cleanup_traversal", "take back what leads to nothing")
 	if err != nil {
 		return nil, err
 	}
@@ -158,35 +147,44 @@ func (st *statement) cleanupTraversal(ctx context.Context, x *parse.CleanupTrave
 	return st.differences(o.Changes, nil), nil
 }
 
-// grantStatement resolves the names of a statement.
-func (st *statement) grantStatement(ctx context.Context, x *parse.Grant) (*grants.Statement, []string, error) {
+// grantStatement resolves the names of a statement, and finds what keeps its grants.
+func (st *statement) grantStatement(ctx context.Context, x *parse.Grant) (grants.Keeper, *grants.Statement, []string, error) {
 	s := &grants.Statement{
-		Verb: grants.Verb(x.Verb), Grantees: granteesOf(x.Grantees), Option: x.Option, By: st.principal.Name, Administrator: st.principal.Admin,
+		Verb: grants.Verb(x.Verb), Grantees: granteesOf(x.Grantees), Option: x.Option, By: st.principal.Name,
+		Administrator: st.principal.Admin, Identities: st.identities(),
 	}
-	if !s.Administrator {
-		s.Identities = st.identities()
+	k, none := st.keeper()
+	if none == nil {
+		var err error
+		if s.Administrator, err = k.Administers(ctx, s.By, s.Administrator); err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	r := &grantResolver{statement: st, revoke: s.Verb == grants.Revoke}
+	r := &grantResolver{statement: st, revoke: s.Verb == grants.Revoke, all: s.Administrator}
 	for _, o := range x.Objects {
 		for _, p := range x.Privileges {
 			name, err := grants.Canonical(p)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			object, err := r.object(ctx, o, name)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
+			}
+			if where, ok := st.engine.managedBy[object.Catalog]; ok {
+				return nil, nil, nil, fault.New(fault.Unsupported, "access to catalog '%s' is not managed by this server, but by %s; %s it there", object.Catalog, where, s.Verb)
 			}
 			s.Targets = append(s.Targets, grants.Target{Privilege: p, Object: object})
 		}
 	}
-	return s, r.notes, nil
+	return k, s, r.notes, none
 }
 
 // grantResolver finds the objects of statements about access.
 type grantResolver struct {
 	*statement
 	revoke bool // what is gone may be named
+	all    bool // whoever asks may know of everything
 	notes  []string
 }
 
@@ -277,7 +275,11 @@ func (r *grantResolver) database(ctx context.Context, o parse.GrantObject) (gran
 	if _, ok := r.engine.catalogs.Get(o.Parts[0]); !ok {
 		return schema, nil
 	}
-	if has, err := r.hasNamespace(ctx, r.engine.catalogs.Default(), schema.Namespace); err != nil || has {
+	has, err := r.hasNamespace(ctx, r.engine.catalogs.Default(), schema.Namespace)
+	if err == nil && has && !r.all {
+		has, err = r.visible(policy.Object{Catalog: schema.Catalog, Namespace: schema.Namespace}, policy.NamespaceList)
+	}
+	if err != nil || has {
 		return schema, err
 	}
 	r.note("DATABASE %s is taken for the catalog: there is no schema of that name; ON CATALOG says so", o.Parts[0])
@@ -324,6 +326,15 @@ func (r *grantResolver) table(ctx context.Context, o parse.GrantObject) (grants.
 		return out, missing(o.Table().Database, name.Name)
 	}
 	isTable, isView, err := r.kindOf(ctx, cat, out)
+	if err == nil && !r.all {
+		// Nobody learns from a refusal what there is.
+		if isTable {
+			isTable, err = r.visible(policy.Object{Catalog: out.Catalog, Namespace: out.Namespace, Name: out.Name}, policy.TableList)
+		}
+		if isView && err == nil {
+			isView, err = r.visible(policy.Object{Catalog: out.Catalog, Namespace: out.Namespace, Name: out.Name, View: true}, policy.ViewList)
+		}
+	}
 	switch {
 	case err != nil:
 		return out, err
@@ -334,10 +345,16 @@ func (r *grantResolver) table(ctx context.Context, o parse.GrantObject) (grants.
 	case o.Kind == parse.OnView && isTable:
 		return out, fault.New(fault.BadStatement, "'%s' is a table; write ON TABLE %s", out, out)
 	}
-	if !isTable && !isView && !r.revoke && r.principal.Admin {
+	if !isTable && !isView && !r.revoke && r.all {
 		r.note("there is no table or view %s now; the statement is about one that will bear the name", out)
 	}
 	return out, nil
+}
+
+// visible reports whether the principal may know of an object.
+func (st *statement) visible(o policy.Object, p policy.Privilege) (bool, error) {
+	d, err := st.authorize(o, p)
+	return d.Visible, err
 }
 
 // kindOf says what bears a name in the catalog.

@@ -58,7 +58,7 @@ func (st *statement) listGrants(ctx context.Context, x *parse.ListGrants) (*Resu
 		return nil, err
 	}
 	if x.On != nil {
-		r := &grantResolver{statement: st, revoke: true}
+		r := &grantResolver{statement: st, revoke: true, all: st.principal.Admin}
 		o, err := r.object(ctx, *x.On, "")
 		if err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func (st *statement) checkAccess(ctx context.Context, x *parse.CheckAccess) (*Re
 	if err != nil {
 		return nil, err
 	}
-	r := &grantResolver{statement: st, revoke: true}
+	r := &grantResolver{statement: st, revoke: true, all: st.principal.Admin}
 	o, err := r.object(ctx, x.Object, name)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (st *statement) showAccess(ctx context.Context, x *parse.ShowAccess) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	r := &grantResolver{statement: st, revoke: true}
+	r := &grantResolver{statement: st, revoke: true, all: st.principal.Admin}
 	o, err := r.object(ctx, x.Object, "")
 	if err != nil {
 		return nil, err

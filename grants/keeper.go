@@ -10,6 +10,9 @@ import (
 // faults that tell whoever grants what to do. When a method that changes something
 // returns without error, the policy source that reads the server shows the change.
 type Keeper interface {
+	// Administers reports whether a user may grant everything; here is what this server
+	// says of it.
+	Administers(ctx context.Context, user string, here bool) (bool, error)
 	// Access reads all access policies.
 	Access(ctx context.Context) (*Snapshot, error)
 	// Complete fills in who made the policies, and when, where a list does not tell.

@@ -43,6 +43,8 @@ type Snapshot struct {
 	// Root is the first element of the resources that are written.
 	Root     string
 	Policies []*Policy
+	// Nested: all tables of a schema are also those of the schemas inside it.
+	Nested bool
 }
 
 // resource is what a plain policy is on.
@@ -71,7 +73,7 @@ func (s *Snapshot) At(r Resource) *Policy {
 
 // With is the snapshot with another policy, or none (nil), on a resource.
 func (s *Snapshot) With(r Resource, p *Policy) *Snapshot {
-	out := &Snapshot{Root: s.Root}
+	out := &Snapshot{Root: s.Root, Nested: s.Nested}
 	for _, x := range s.Policies {
 		if have, ok := x.resource(); !ok || have != r {
 			out.Policies = append(out.Policies, x)

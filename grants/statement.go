@@ -79,7 +79,7 @@ func (s *Statement) Run(before *Snapshot) (*Outcome, error) {
 	case s.By == "":
 		return nil, fault.New(fault.Denied, "%s needs somebody who grants", s.Verb)
 	case !s.Administrator && s.Verb == Deny:
-		return nil, fault.New(fault.Denied, "only an administrator of this server may DENY; ask one")
+		return nil, fault.New(fault.Denied, "only an administrator may DENY; ask one")
 	}
 	for _, t := range s.Targets {
 		for _, g := range s.Grantees {
@@ -181,6 +181,8 @@ func (r *run) advise(privilege string, o Object) {
 		r.notice("%s ON %s %s %s it and says nothing of the tables and views in it; for those name them, or ON ALL %s IN %s %s", privilege, what, o, verb, things, what, o)
 	case privilege == All || privilege == "MANAGE":
 		r.notice("%s ON CATALOG %s is for the catalog itself: Polaris and this server do not take it for its schemas and tables, which have grants of their own (ON ALL TABLES IN CATALOG %s)", privilege, o, o)
+	case o.Wild() && o.Namespace[0] != Any && r.before.Nested:
+		r.notice("it is also for the schemas inside %s", Object{Catalog: o.Catalog, Namespace: o.Namespace})
 	case o.Wild() && o.Namespace[0] != Any:
 		r.notice("this server takes it for what is directly in %s; Polaris, and the engines behind it, also take it for the schemas inside it", Object{Catalog: o.Catalog, Namespace: o.Namespace})
 	}

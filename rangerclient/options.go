@@ -51,6 +51,15 @@ const (
 	ColumnAccessIgnored ColumnAccess = "ignore"
 )
 
+// NestedWildcards says what * in the table of a polaris policy matches.
+type NestedWildcards string
+
+// The choices.
+const (
+	WildcardsPerSchema NestedWildcards = ""        // the tables directly in the schema, unless the schema is * too
+	WildcardsAsPolaris NestedWildcards = "polaris" // also those of the schemas inside it
+)
+
 // DefaultRealm is the realm of a Polaris that was given no other.
 const DefaultRealm = "POLARIS"
 
@@ -63,6 +72,7 @@ type Options struct {
 	MaskPrecedence    MaskPrecedence
 	FilterCombination FilterCombination
 	ColumnAccess      ColumnAccess
+	NestedWildcards   NestedWildcards
 }
 
 // check completes the options and refuses values that are none.
@@ -93,6 +103,11 @@ func (o *Options) check() error {
 		o.FilterCombination = FiltersAll
 	default:
 		return errors.New("filter-combination must be all or ranger")
+	}
+	switch o.NestedWildcards {
+	case WildcardsPerSchema, WildcardsAsPolaris:
+	default:
+		return errors.New("nested-wildcards must be polaris, or empty so that * stands for the tables directly in a schema")
 	}
 	switch o.ColumnAccess {
 	case ColumnAccessDenies, ColumnAccessIgnored:

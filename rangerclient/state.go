@@ -226,7 +226,7 @@ func (s *State) objectRequest(subject *eval.Subject, o policy.Object) *eval.Requ
 		for i := len(o.Namespace) - 1; i > 0; i-- {
 			rest = escapeLevel(o.Namespace[i]) + "/" + rest
 		}
-		q.With("table", true, rest)
+		q.With("table", s.options.NestedWildcards != WildcardsAsPolaris, rest)
 	case len(o.Namespace) > 0:
 		levels := make([]string, len(o.Namespace))
 		for i, l := range o.Namespace {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ func sourceOptions(p config.Policy) rangerclient.Options {
 		MaskPrecedence:    rangerclient.MaskPrecedence(choice(p.MaskPrecedence, "tag")),
 		FilterCombination: rangerclient.FilterCombination(choice(p.Filters, "all")),
 		ColumnAccess:      rangerclient.ColumnAccess(choice(p.ColumnAccess, "deny")),
+		NestedWildcards:   rangerclient.NestedWildcards(choice(p.NestedWild, "schema")),
 	}
 }
 
@@ -109,7 +111,7 @@ func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Admini
 		a, err := admin.New(server, admin.Config{
 			Source: p.Name, DataService: p.DataService, PolarisService: p.PolarisService, Options: sourceOptions(p),
 			ProjectTags: p.ProjectTags, GroupsAsRoles: p.GroupsAsRoles, Reload: source.Reload,
-			ReapplyLost: p.ReapplyLost, Lost: in.lost,
+			ReapplyLost: p.ReapplyLost, Lost: in.lost, RangerDecides: p.GrantAuthority == "ranger",
 		})
 		if err != nil {
 			return nil, err
@@ -144,4 +146,20 @@ func (in *instance) lost(l admin.Loss) {
 			in.log.Error("a lost change of a policy could not be recorded", "error", err.Error())
 		}
 	}
+}
+
+// accessManagedBy says of catalogs on which this server does not grant where that is
+// done.
+func accessManagedBy(cfg *config.Config) map[string]string {
+	here := slices.ContainsFunc(cfg.Policies, func(p config.Policy) bool { return p.Kind != "folder" && p.PolarisService != "" })
+	out := map[string]string{}
+	for _, c := range cfg.Catalogs {
+		switch {
+		case c.ManagedBy != "":
+			out[c.Name] = c.ManagedBy
+		case c.Kind == "rest" && c.Identity == "user" && !here:
+			out[c.Name] = "the catalog itself, which knows each user by the token of the session"
+		}
+	}
+	return out
 }

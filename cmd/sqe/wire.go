@@ -139,7 +139,7 @@ func (in *instance) build(logTo io.Writer) error {
 			Local: cfg.Import.Local, Directories: cfg.Import.Directories, MaxBytes: int64(cfg.Import.MaxBytes), Spool: string(cfg.Engine.TempDirectory),
 		},
 		Principals: func(name string) (identity.Principal, bool) { return configured(cfg, name) },
-		TagLineage: tagLineage(cfg),
+		TagLineage: tagLineage(cfg), ManagedBy: accessManagedBy(cfg),
 	})
 	if err := in.listen(eng, metrics, sink); err != nil {
 		return err

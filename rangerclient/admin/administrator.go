@@ -23,6 +23,9 @@ type Config struct {
 	// GroupsAsRoles writes a grant to a group as one to the role of its name, for an
 	// object gate that knows no groups.
 	GroupsAsRoles bool
+	// RangerDecides: who may grant everything is whom the policy server lets administer
+	// it or the polaris service, whatever this server knows of them.
+	RangerDecides bool
 	// Reload makes the source see what was written; it returns when it does.
 	Reload func(context.Context) error
 	// ReapplyLost writes changes again that a stale write of somebody else erased.

@@ -385,6 +385,7 @@ func (f *fake) UpdateRole(_ context.Context, r *model.Role) (*model.Role, error)
 func (f *fake) AlterRole(context.Context, string, string, *model.Role, *model.Role) error {
 	return errors.New("the fake changes no members of roles")
 }
+
 func (f *fake) DeleteRole(_ context.Context, name string) error {
 	return remove(f, &f.roles, name, roleName)
 }

@@ -121,7 +121,7 @@ func (k *keeper) current(ctx context.Context) (*access, error) {
 }
 
 func (k *keeper) accessTo(ctx context.Context, list []*model.Policy) (_ *access, err error) {
-	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any}, realm: k.config.Options.Realm, rooted: map[grants.Resource]bool{}}
+	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any, Nested: k.config.Options.NestedWildcards == rangerclient.WildcardsAsPolaris}, realm: k.config.Options.Realm, rooted: map[grants.Resource]bool{}}
 	if out.realm == "" {
 		out.realm = rangerclient.DefaultRealm
 	}
@@ -269,26 +269,57 @@ func (k *keeper) Plan(ctx context.Context, s *grants.Statement) (*grants.Outcome
 	if err != nil {
 		return nil, err
 	}
-	out, err := k.statement(s).Run(now.Snapshot)
+	if s, err = k.statement(ctx, s); err != nil {
+		return nil, err
+	}
+	out, err := s.Run(now.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	return out, k.known(ctx, s)
 }
 
-// statement is a statement with its groups as the object gate understands them.
-func (k *keeper) statement(s *grants.Statement) *grants.Statement {
-	if !k.config.GroupsAsRoles {
-		return s
+// Administers implements grants.Keeper.
+func (k *keeper) Administers(ctx context.Context, user string, here bool) (bool, error) {
+	if !k.config.RangerDecides {
+		return here, nil
 	}
+	u, err := k.server.User(ctx, user)
+	switch KindOf(err) {
+	case NotFound, UnknownPrincipal:
+		return false, nil
+	}
+	if err != nil {
+		return false, k.fault(err, k.service())
+	}
+	if slices.Contains(u.AdminRoles, "ROLE_SYS_ADMIN") {
+		return true, nil
+	}
+	s, err := k.server.Service(ctx, k.service())
+	if err != nil {
+		return false, k.fault(err, k.service())
+	}
+	listed := func(key, name string) bool {
+		return slices.ContainsFunc(strings.Split(s.Configs[key], ","), func(x string) bool { return name != "" && strings.TrimSpace(x) == name })
+	}
+	return listed("service.admin.users", user) || slices.ContainsFunc(u.Groups, func(g string) bool { return listed("service.admin.groups", g) }), nil
+}
+
+// statement is a statement with its groups as the object gate understands them, and
+// with what its author may do.
+func (k *keeper) statement(ctx context.Context, s *grants.Statement) (*grants.Statement, error) {
 	out := *s
+	var err error
+	if out.Administrator, err = k.Administers(ctx, s.By, s.Administrator); err != nil || !k.config.GroupsAsRoles {
+		return &out, err
+	}
 	out.Grantees = slices.Clone(s.Grantees)
 	for i, g := range out.Grantees {
 		if g.Kind == policy.GroupGrantee && g.Name != policy.Public {
 			out.Grantees[i].Kind = policy.RoleGrantee
 		}
 	}
-	return &out
+	return &out, nil
 }
 
 // known refuses grantees that the server does not have. Taking something from one
@@ -297,7 +328,7 @@ func (k *keeper) known(ctx context.Context, s *grants.Statement) error {
 	if s.Verb == grants.Revoke {
 		return nil
 	}
-	for _, g := range k.statement(s).Grantees {
+	for _, g := range s.Grantees {
 		if err := k.exists(ctx, g); err != nil {
 			return err
 		}
@@ -344,7 +375,10 @@ const tries = 4
 // Apply implements grants.Keeper. When somebody else changed the same at the same
 // moment, what was done is taken back and done again to what is there now.
 func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statement) (*grants.Outcome, error) {
-	s = k.statement(s)
+	s, err := k.statement(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	ctx = WithAuthor(ctx, Author{User: by.User, From: by.From})
 	k.lock.Lock()
 	defer k.lock.Unlock()

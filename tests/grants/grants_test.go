@@ -94,6 +94,19 @@ func open(t *testing.T) *lake { return openOver(t, "store") }
 
 func openOver(t *testing.T, sink string) *lake {
 	t.Helper()
+	return openWith(t, sink, settings{})
+}
+
+// settings are those of the configuration that change what statements do.
+type settings struct {
+	options       rangerclient.Options
+	groupsAsRoles bool
+	rangerDecides bool
+	managedBy     map[string]string
+}
+
+func openWith(t *testing.T, sink string, set settings) *lake {
+	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
 	must := func(err error) {
 		t.Helper()
@@ -142,7 +155,7 @@ func openOver(t *testing.T, sink string) *lake {
 	var server admin.Server = store
 	var source *rangerclient.Source
 	if sink == "store" {
-		source, err = rangerclient.OpenStore(rangerclient.StoreConfig{Name: "store", Store: store, PolarisService: "polaris", DataService: "hive"})
+		source, err = rangerclient.OpenStore(rangerclient.StoreConfig{Name: "store", Store: store, PolarisService: "polaris", DataService: "hive", Options: set.options})
 	} else {
 		handler := rest.New(store, rest.Options{})
 		face := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,18 +168,22 @@ func openOver(t *testing.T, sink string) *lake {
 		must(err)
 		source, err = rangerclient.OpenREST(rangerclient.RESTConfig{
 			Name: "store", URL: face.URL, Username: "admin", Password: "Passw0rd-of-tests", PolarisService: "polaris", DataService: "hive",
-			RefreshInterval: time.Second,
+			RefreshInterval: time.Second, Options: set.options,
 		})
 	}
 	must(err)
 	t.Cleanup(func() { _ = source.Close() })
 	must(source.Reload(ctx))
-	a, err := admin.New(failing{server, l}, admin.Config{Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload})
+	a, err := admin.New(failing{server, l}, admin.Config{
+		Source: "store", DataService: "hive", PolarisService: "polaris", Reload: source.Reload,
+		Options: set.options, GroupsAsRoles: set.groupsAsRoles, RangerDecides: set.rangerDecides,
+	})
 	must(err)
 	l.source, l.administrator = source, a
 	l.engine = engine.New(engine.Options{
 		Catalogs: registry, Sources: []policy.Source{source}, Administrators: []policy.Administrator{a}, Duck: executor, Scans: scan.New(scan.Options{}),
 		Masks: masks.Options{HashKey: []byte("a key for the tests of grants")}, Audit: audit.Discard{}, StatementTimeout: time.Minute, Version: "8.0.36-SQE",
+		ManagedBy: set.managedBy,
 	})
 	l.session(identity.Principal{Name: "root", Admin: true})
 	for u := range members {
