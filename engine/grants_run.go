@@ -233,7 +233,9 @@ func (r *grantResolver) object(ctx context.Context, o parse.GrantObject, privile
 }
 
 func (r *grantResolver) catalog(name string) (string, error) {
-	if _, ok := r.engine.catalogs.Get(name); !ok {
+	if _, ok := r.engine.catalogs.Get(name); !ok && !r.all {
+		return "", fault.New(fault.NotFound, "there is no catalog '%s', or you may not use it", name)
+	} else if !ok {
 		return "", fault.New(fault.NotFound, "there is no catalog '%s'; the catalogs are %s", name, strings.Join(r.catalogs(), ", "))
 	}
 	return name, nil
@@ -289,6 +291,9 @@ func (r *grantResolver) database(ctx context.Context, o parse.GrantObject) (gran
 // everywhere is MySQL's *.*, which is one thing where there is one catalog.
 func (r *grantResolver) everywhere(deepest grants.Level) (grants.Object, error) {
 	all := r.catalogs()
+	if len(all) > 1 && !r.all {
+		return grants.Object{}, fault.New(fault.BadStatement, "*.* may be all of several catalogs; name one: ON ALL TABLES IN CATALOG name, or ON CATALOG name")
+	}
 	if len(all) > 1 {
 		return grants.Object{}, fault.New(fault.BadStatement, "*.* may be all of several catalogs (%s); name one: ON ALL TABLES IN CATALOG %s, or ON CATALOG %s", strings.Join(all, ", "), all[0], all[0])
 	}

@@ -254,6 +254,10 @@ func (r *run) refused(at Resource, what string) error {
 }
 
 func (r *run) grant(name string, steps []Step, g policy.Grantee) error {
+	// Whoever may not grant this learns nothing of what there is.
+	if named := steps[len(steps)-1]; !r.may(named.Resource, named.Types) {
+		return r.refused(named.Resource, "")
+	}
 	for _, s := range steps {
 		p := r.now.At(s.Resource)
 		var missing []string
@@ -274,9 +278,6 @@ func (r *run) grant(name string, steps []Step, g policy.Grantee) error {
 			need = s.Types
 		}
 		if !r.may(s.Resource, need) {
-			if s.Named {
-				return r.refused(s.Resource, "")
-			}
 			return r.refused(s.Resource, fmt.Sprintf(". The %s %s cannot find it yet, and the right to pass on what is in a %s does not reach the %s itself: an administrator prepares it with GRANT USE ON %s %s", g.Kind, g.Name, s.Resource.Level(), s.Resource.Level(), onWords[s.Resource.Level()], s.Resource.Object()))
 		}
 		r.edit(s.Resource, func(p *Policy) {
@@ -306,6 +307,9 @@ func (r *run) deny(name string, s Step, g policy.Grantee) {
 
 func (r *run) revoke(name string, o Object, s Step, g policy.Grantee) error {
 	at := s.Resource
+	if !r.may(at, s.Types) {
+		return r.refused(at, "")
+	}
 	p := r.now.At(at)
 	own := slices.Contains(p.grants(g), name)
 	denied := r.lifts(p, name, s, g)
@@ -317,9 +321,6 @@ func (r *run) revoke(name string, o Object, s Step, g policy.Grantee) error {
 		r.notice("there is no %s on %s for the %s %s to take back", name, o, g.Kind, g.Name)
 		r.leftover(o, g)
 		return nil
-	}
-	if !r.may(at, s.Types) {
-		return r.refused(at, "")
 	}
 	others := r.now.explained(p, g, name)
 	needed := r.now.needed(at, g)
@@ -460,6 +461,9 @@ func (r *run) lift(p *Policy, name string, s Step, g policy.Grantee) {
 // denials.
 func (r *run) revokeAll(o Object, g policy.Grantee) error {
 	at := o.resource(r.before.Root)
+	if !r.Administrator && len(r.before.delegated(at, r.Identities)) == 0 {
+		return r.refused(at, "")
+	}
 	p := r.now.At(at)
 	var have, denied []string
 	if p != nil {
@@ -507,6 +511,9 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 
 // revokeOption takes the right to pass a privilege on.
 func (r *run) revokeOption(name string, s Step, g policy.Grantee) error {
+	if !r.may(s.Resource, s.Types) {
+		return r.refused(s.Resource, "")
+	}
 	p := r.now.At(s.Resource)
 	var have []string
 	if p != nil {
@@ -515,9 +522,6 @@ func (r *run) revokeOption(name string, s Step, g policy.Grantee) error {
 	if len(have) == 0 {
 		r.notice("the %s %s may not pass %s on %s on", g.Kind, g.Name, name, s.Resource.Object())
 		return nil
-	}
-	if !r.may(s.Resource, s.Types) {
-		return r.refused(s.Resource, "")
 	}
 	all := held(p.Allow, g, true)
 	var kept []string
@@ -537,45 +541,3 @@ func (r *run) revokeOption(name string, s Step, g policy.Grantee) error {
 	})
 	return nil
 }
-
-// delegated are the types that identities may pass on for a resource.
-func (s *Snapshot) delegated(at Resource, identities []policy.Grantee) []string {
-	var out []string
-	for _, p := range s.Policies {
-		if !p.on(at) {
-			continue
-		}
-		for i := range p.Allow {
-			x := &p.Allow[i]
-			if x.Delegate && !x.Fixed && slices.ContainsFunc(identities, x.names) {
-				out = union(out, x.Types)
-			}
-		}
-	}
-	return out
-}
-
-// on reports whether a policy without restrictions is on a resource, by name or as
-// one of all of them.
-func (p *Policy) on(at Resource) bool {
-	if slices.ContainsFunc(p.Special, func(s string) bool { return s != SeveralResources }) {
-		return false
-	}
-	want := at.Elements()
-	if len(p.Elements) != len(want) {
-		return false
-	}
-	for e, v := range want {
-		if !slices.ContainsFunc(p.Elements[e], func(x string) bool {
-			// All tables of a schema are those directly in it.
-			return x == v || x == Any && (e != "table" || !strings.Contains(v, "/") || slices.Contains(p.Elements["namespace"], Any))
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// SeveralResources is the Special of a policy whose elements have more than one
-// value each, and that is plain otherwise.
-const SeveralResources = "several resources"

@@ -210,10 +210,11 @@ func (p *parser) grantGrantee(kind *string) (Grantee, error) {
 	if p.word(0) == "database" && p.word(1) == "role" && p.nameAhead(2) {
 		p.pos++
 	}
+	named := false // USER stands right before
 	switch w := p.word(0); w {
 	case "user", "role", "group":
 		if p.nameAhead(1) && !p.grantTail(1) {
-			*kind = w
+			*kind, named = w, w == "user"
 			p.pos++
 		}
 	case "share", "application":
@@ -222,7 +223,7 @@ func (p *parser) grantGrantee(kind *string) (Grantee, error) {
 		}
 	}
 	g := Grantee{Kind: *kind}
-	everybody := p.word(0) == "public" && *kind != "role"
+	everybody := p.word(0) == "public" && *kind != "role" && !named
 	current := p.word(0) == "current_user"
 	var err error
 	if g.Name, err = p.looseName("the name of a user, role or group"); err != nil {

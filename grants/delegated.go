@@ -1,0 +1,56 @@
+package grants
+
+import (
+	"slices"
+	"strings"
+
+	"sqe/policy"
+)
+
+// delegated are the types that identities may pass on for a resource. What is denied to
+// one of them it may not pass on either.
+func (s *Snapshot) delegated(at Resource, identities []policy.Grantee) []string {
+	var out, denied []string
+	for _, p := range s.Policies {
+		for i := range p.Deny {
+			if x := &p.Deny[i]; (p.on(at) || p.covers(at)) && slices.ContainsFunc(identities, x.names) {
+				denied = union(denied, x.Types)
+			}
+		}
+		if !p.on(at) {
+			continue
+		}
+		for i := range p.Allow {
+			x := &p.Allow[i]
+			if x.Delegate && !x.Fixed && slices.ContainsFunc(identities, x.names) {
+				out = union(out, x.Types)
+			}
+		}
+	}
+	return minus(out, denied)
+}
+
+// on reports whether a policy without restrictions is on a resource, by name or as
+// one of all of them.
+func (p *Policy) on(at Resource) bool {
+	if slices.ContainsFunc(p.Special, func(s string) bool { return s != SeveralResources }) {
+		return false
+	}
+	want := at.Elements()
+	if len(p.Elements) != len(want) {
+		return false
+	}
+	for e, v := range want {
+		if !slices.ContainsFunc(p.Elements[e], func(x string) bool {
+			// All tables of a schema are those directly in it.
+			return x == v || x == Any && (e != "table" || !strings.Contains(v, "/") || slices.Contains(p.Elements["namespace"], Any))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// SeveralResources is the Special of a policy whose elements have more than one
+// value each, and that is plain otherwise.
+const SeveralResources = "several resources"
