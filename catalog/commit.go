@@ -83,7 +83,7 @@ func stage(ctx context.Context, t *plan.Table, branch string, change TableChange
 			return staged{}, err
 		}
 		h := t.Handle.(*Handle)
-		h.ReadRestrictions, h.planner, h.confined, h.root = main.ReadRestrictions, main.planner, main.confined, main.root
+		h.ReadRestrictions, h.planner, h.confined, h.root, h.vended = main.ReadRestrictions, main.planner, main.confined, main.root, main.vended
 	}
 	out := staged{discard: files.discard}
 	if err := change(ctx, tx, t); err != nil {

@@ -16,6 +16,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
+	"sqe/catalog/objects"
 	"sqe/catalog/rest"
 	"sqe/fault"
 	"sqe/plan"
@@ -32,6 +33,7 @@ type REST struct {
 	common
 	client *rest.Client
 	local  string
+	stores ObjectStores
 	bound  time.Duration
 	log    *slog.Logger
 	told   func(context.Context, Refusal)
@@ -65,6 +67,7 @@ type restTable struct {
 	root    string
 	planner func(context.Context, *Handle) ([]table.FileScanTask, error)
 	until   time.Time
+	vended  bool // it opens files with credentials of one statement
 	mu      sync.Mutex
 	plans   map[planKey]*plan.Table
 }
@@ -74,6 +77,8 @@ type RESTOptions struct {
 	// Local is the folder below which files with a local location are read and
 	// written; "" permits none.
 	Local string
+	// Objects says how object stores are reached.
+	Objects ObjectStores
 	// Bound is how old the right to see something may be; 0 is 5 s, less than 0 asks
 	// each time.
 	Bound time.Duration
@@ -110,7 +115,7 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 	}
 	c := &REST{
 		common: common{name: name, writers: newWriters(), attempts: maxAttempts},
-		client: client, local: o.Local, bound: o.Bound, log: o.Log, told: o.Refused, now: time.Now,
+		client: client, local: o.Local, stores: o.Objects, bound: o.Bound, log: o.Log, told: o.Refused, now: time.Now,
 	}
 	c.backend = c
 	var err error
@@ -317,7 +322,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		c.tables.Remove(key)
 		return nil, c.tableFault(ctx, err, name, true)
 	}
-	loaded, err := c.admit(name, answer)
+	loaded, err := c.admit(name, answer, nil)
 	if err != nil {
 		c.tables.Remove(key)
 		return nil, err
@@ -333,12 +338,14 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	return loaded, nil
 }
 
-// admit makes a table of an answer. It refuses one whose scans it cannot plan.
-func (c *REST) admit(name plan.TableName, answer *rest.Table) (*restTable, error) {
+// admit makes a table of an answer. It refuses one whose scans it cannot plan. opened
+// is how its files are opened where the answer, such as that to a commit, gives no
+// credentials; nil: as the answer says.
+func (c *REST) admit(name plan.TableName, answer *rest.Table, opened table.FSysF) (*restTable, error) {
 	if m := answer.ScanPlanning(); m != "client" && m != "server" {
 		return nil, fault.New(fault.Unsupported, "The catalog demands a way to plan the scans of table '%s' that SQE does not know; the table is refused", name)
 	}
-	return &restTable{table: c.tableAt(name, answer), answer: answer, root: c.local, planner: c.planner(name), plans: map[planKey]*plan.Table{}}, nil
+	return &restTable{table: c.tableAt(name, answer, opened), answer: answer, root: c.local, vended: opened != nil || vended(answer), planner: c.planner(name), plans: map[planKey]*plan.Table{}}, nil
 }
 
 // vended reports whether an answer holds credentials, which are for one statement.
@@ -368,7 +375,7 @@ func (t *restTable) plan(name plan.TableName, at plan.AsOf, metadata string) (*p
 		return nil, err
 	}
 	h := p.Handle.(*Handle)
-	h.ReadRestrictions, h.confined, h.root = t.answer.ReadRestrictions, true, t.root
+	h.ReadRestrictions, h.confined, h.root, h.vended = t.answer.ReadRestrictions, true, t.root, t.vended
 	if t.answer.ScanPlanning() == "server" {
 		h.planner = t.planner
 	}
@@ -379,17 +386,20 @@ func (t *restTable) plan(name plan.TableName, at plan.AsOf, metadata string) (*p
 }
 
 // tableAt is the table of an answer. It cannot commit by itself.
-func (c *REST) tableAt(name plan.TableName, answer *rest.Table) *table.Table {
-	return c.tableOf(name, answer.Metadata, answer.Location)
-}
-
-func (c *REST) tableOf(name plan.TableName, meta table.Metadata, location string) *table.Table {
-	storage := func(context.Context) (icebergio.IO, error) { return confine(meta.Location(), c.local) }
-	return table.New(append(slices.Clone(name.Namespace), name.Name), meta, location, storage, committed{})
+func (c *REST) tableAt(name plan.TableName, answer *rest.Table, opened table.FSysF) *table.Table {
+	meta := answer.Metadata
+	switch {
+	case opened != nil && !vended(answer):
+	case objects.Is(meta.Location()):
+		opened = c.granted(name, answer)
+	default:
+		opened = func(context.Context) (icebergio.IO, error) { return confine(meta.Location(), c.local) }
+	}
+	return table.New(append(slices.Clone(name.Namespace), name.Name), meta, answer.Location, opened, committed{})
 }
 
 func (c *REST) with(base *table.Table, name plan.TableName, meta table.Metadata) *table.Table {
-	return c.tableOf(name, meta, base.MetadataLocation())
+	return table.New(append(slices.Clone(name.Namespace), name.Name), meta, base.MetadataLocation(), base.FS, committed{})
 }
 
 func (c *REST) evict(t *plan.Table) { c.changed(t.Name) }

@@ -49,7 +49,7 @@ func (c *REST) swap(ctx context.Context, t *plan.Table, s staged) (*plan.Table, 
 		if h.ServerPlanned() {
 			answer.Config["scan-planning-mode"] = "server"
 		}
-		return c.after(t.Name, answer, "changed")
+		return c.after(t.Name, answer, base.FS, "changed")
 	case statusOf(err) == http.StatusConflict:
 		return nil, errMoved
 	case !unknown(err):
@@ -90,10 +90,10 @@ func unknown(err error) bool {
 	return errors.As(err, &e) && e.Outcome == rest.Unknown
 }
 
-// after is a table as a commit left it.
-func (c *REST) after(name plan.TableName, answer *rest.Table, done string) (*plan.Table, error) {
+// after is a table as a commit left it. opened is as for admit.
+func (c *REST) after(name plan.TableName, answer *rest.Table, opened table.FSysF, done string) (*plan.Table, error) {
 	c.changed(name)
-	loaded, err := c.admit(name, answer)
+	loaded, err := c.admit(name, answer, opened)
 	if err == nil {
 		var t *plan.Table
 		if t, err = loaded.plan(name, plan.AsOf{}, ""); err == nil {
@@ -174,7 +174,7 @@ func (c *REST) ask(ctx context.Context, cause error, t *plan.Table, wanted table
 			done = done && answer.Metadata.SnapshotByID(id) != nil
 		}
 		if done || len(mine) == 0 && alike(answer.Metadata, wanted) {
-			return c.after(t.Name, answer, "changed")
+			return c.after(t.Name, answer, base.FS, "changed")
 		}
 		for _, r := range required {
 			if len(mine) > 0 && r.Validate(answer.Metadata) != nil {
@@ -243,7 +243,7 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 	answer, err := c.client.CreateTable(ctx, name.Namespace, asked)
 	switch {
 	case err == nil && !asked.Stage:
-		return c.after(name, answer, "created")
+		return c.after(name, answer, nil, "created")
 	case err == nil:
 		return c.createStaged(ctx, name, d, fill, answer)
 	case statusOf(err) == http.StatusConflict:
@@ -281,7 +281,7 @@ func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDef
 		answer := *answer
 		answer.Metadata = meta
 		var empty *restTable
-		if empty, err = c.admit(name, &answer); err != nil {
+		if empty, err = c.admit(name, &answer, nil); err != nil {
 			return nil, err
 		}
 		var planned *plan.Table
@@ -299,7 +299,7 @@ func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDef
 	created, err := c.client.Commit(ctx, name.Namespace, name.Name, []table.Requirement{table.AssertCreate()}, updates)
 	switch {
 	case err == nil:
-		return c.after(name, created, "created")
+		return c.after(name, created, c.tableAt(name, answer, nil).FS, "created")
 	case statusOf(err) == http.StatusConflict:
 		c.changed(name)
 		return nil, exists(name)
@@ -311,7 +311,7 @@ func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDef
 	defer cancel()
 	now, lost := c.client.LoadTable(asking, name.Namespace, name.Name, "")
 	if lost == nil && now.Metadata.TableUUID() == meta.TableUUID() {
-		return c.after(name, now, "created")
+		return c.after(name, now, nil, "created")
 	}
 	if lost == nil {
 		return nil, exists(name) // of another one

@@ -28,9 +28,18 @@ type Handle struct {
 	// planner plans scans on the server, where the catalog demands it.
 	planner func(context.Context, *Handle) ([]table.FileScanTask, error)
 
+	// vended: the files are opened with credentials of one statement and principal.
+	vended bool
 	// confined: local files lie below root or are none of the table's.
 	confined bool
 	root     string
+}
+
+// ForOneStatement reports whether a table holds credentials that the catalog gave for
+// one statement of one principal: it must not be kept longer, nor given to another one.
+func ForOneStatement(t *plan.Table) bool {
+	h, ok := t.Handle.(*Handle)
+	return ok && h.vended
 }
 
 // Within reports whether a file may belong to the table. Where a catalog is another

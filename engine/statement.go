@@ -211,7 +211,8 @@ func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan
 		st.engine.broken.add(st.version, err)
 		return nil, nil, expires, err
 	}
-	if passing(merged) {
+	// What the texts read may hold credentials of this statement.
+	if passing(merged) || slices.ContainsFunc(read, catalog.ForOneStatement) {
 		expires = st.started
 	}
 	return b, read, expires, nil

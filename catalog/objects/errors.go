@@ -73,8 +73,12 @@ func (e *Error) Unwrap() error { return e.is }
 var deniedCodes = map[string]bool{
 	"AccessDenied": true, "AllAccessDisabled": true, "InvalidAccessKeyId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true,
 	"ExpiredTokenException": true, "InvalidToken": true, "TokenRefreshRequired": true, "RequestTimeTooSkewed": true, "AccountProblem": true,
-	"NotSignedUp": true, "Forbidden": true, "Unauthorized": true, "MissingSecurityHeader": true, "AuthorizationHeaderMalformed": true,
+	"NotSignedUp": true, "XAdminUserNotFound": true, "Forbidden": true, "Unauthorized": true, "MissingSecurityHeader": true, "AuthorizationHeaderMalformed": true,
 }
+
+// missingCodes are what a store says of an object that is not there; "" where it sends
+// no text. Stores answer 404 for other reasons too.
+var missingCodes = map[string]bool{"": true, "NoSuchKey": true, "NotFound": true, "NoSuchVersion": true}
 
 // classify makes an Error of what a request ended with.
 func classify(operation string, err error) *Error {
@@ -105,7 +109,7 @@ func classify(operation string, err error) *Error {
 		e.is = ErrBucket
 	case deniedCodes[e.Code] || e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized:
 		e.is = ErrDenied
-	case e.Status == http.StatusNotFound:
+	case e.Status == http.StatusNotFound && missingCodes[e.Code]:
 		e.is = fs.ErrNotExist
 	case e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Code == "RequestTimeout" || e.Code == "SlowDown":
 		e.is, e.retry = ErrUnavailable, true

@@ -16,9 +16,9 @@ import (
 // files. What it is asked for goes on until its context ends; only deleting does not
 // end with it, so that a statement that is cancelled can clear up.
 type Files struct {
-	ctx    context.Context
-	client *Client
-	within func(location string) bool
+	ctx context.Context
+	// pick gives the client for a location; nil: there is none for it.
+	pick func(location string) *Client
 }
 
 var (
@@ -30,15 +30,29 @@ var (
 
 // Files gives those objects that within permits.
 func (c *Client) Files(ctx context.Context, within func(location string) bool) *Files {
-	return &Files{ctx, c, within}
+	return FilesOf(ctx, func(location string) *Client {
+		if within(location) {
+			return c
+		}
+		return nil
+	})
 }
 
-func (f *Files) at(location string) (Location, error) {
+// FilesOf gives those objects for which pick has a client.
+func FilesOf(ctx context.Context, pick func(location string) *Client) *Files {
+	return &Files{ctx, pick}
+}
+
+func (f *Files) at(location string) (*Client, Location, error) {
 	at, ok := Parse(location)
-	if !ok || at.Key == "" || !f.within(location) {
-		return Location{}, ErrOutside
+	if !ok || at.Key == "" {
+		return nil, Location{}, ErrOutside
 	}
-	return at, nil
+	c := f.pick(location)
+	if c == nil {
+		return nil, Location{}, ErrOutside
+	}
+	return c, at, nil
 }
 
 // tailSize is how much of the end of an object comes with opening it: most footers of
@@ -47,15 +61,15 @@ const tailSize = 64 << 10
 
 // Open implements icebergio.IO.
 func (f *Files) Open(location string) (icebergio.File, error) {
-	at, err := f.at(location)
+	c, at, err := f.at(location)
 	if err != nil {
 		return nil, pathError("open", err)
 	}
-	v, tail, err := f.client.tail(f.ctx, at, tailSize)
+	v, tail, err := c.tail(f.ctx, at, tailSize)
 	if err != nil {
 		return nil, pathError("open", err)
 	}
-	return &Object{files: f, at: at, version: v, tail: tail}, nil
+	return &Object{ctx: f.ctx, client: c, at: at, version: v, tail: tail}, nil
 }
 
 // ReadFile implements icebergio.ReadFileIO.
@@ -80,7 +94,8 @@ type Span struct{ Offset, Length int64 }
 
 // Object is an open object. ReadAt and Prefetch may be called by several goroutines.
 type Object struct {
-	files   *Files
+	ctx     context.Context
+	client  *Client
 	at      Location
 	version version
 	tail    []byte
@@ -122,7 +137,7 @@ func (o *Object) ReadAt(p []byte, off int64) (int, error) {
 	if o.taken(p, off) {
 		return len(p), end
 	}
-	if err := o.load(o.files.ctx, p, off); err != nil {
+	if err := o.load(o.ctx, p, off); err != nil {
 		return 0, pathError("read", err)
 	}
 	return len(p), end
@@ -130,14 +145,14 @@ func (o *Object) ReadAt(p []byte, off int64) (int, error) {
 
 // load reads through the cache.
 func (o *Object) load(ctx context.Context, p []byte, off int64) error {
-	key := cacheKey{o.files.client.store, o.at, o.version.mark, o.version.size, off, int64(len(p))}
-	if o.files.client.cache.get(key, p) {
+	key := cacheKey{o.client.store, o.at, o.version.mark, o.version.size, off, int64(len(p))}
+	if o.client.cache.get(key, p) {
 		return nil
 	}
-	if err := o.files.client.fetch(ctx, o.at, o.version, p, off); err != nil {
+	if err := o.client.fetch(ctx, o.at, o.version, p, off); err != nil {
 		return err
 	}
-	o.files.client.cache.put(key, p)
+	o.client.cache.put(key, p)
 	return nil
 }
 
@@ -185,7 +200,7 @@ func (o *Object) Prefetch(ctx context.Context, spans []Span) error {
 		}
 		q := part{s, make([]byte, s.Length)}
 		parts = append(parts, q)
-		if !o.files.client.cache.get(o.key(s), q.data) {
+		if !o.client.cache.get(o.key(s), q.data) {
 			missing = append(missing, q)
 		}
 	}
@@ -195,13 +210,13 @@ func (o *Object) Prefetch(ctx context.Context, spans []Span) error {
 			// One part, in pieces.
 			for at := from; at < to; at += request {
 				n := min(request, to-at)
-				g.Go(func() error { return o.files.client.fetch(ctx, o.at, o.version, group[0].data[at-from:at-from+n], at) })
+				g.Go(func() error { return o.client.fetch(ctx, o.at, o.version, group[0].data[at-from:at-from+n], at) })
 			}
 			continue
 		}
 		g.Go(func() error {
 			whole := make([]byte, to-from)
-			if err := o.files.client.fetch(ctx, o.at, o.version, whole, from); err != nil {
+			if err := o.client.fetch(ctx, o.at, o.version, whole, from); err != nil {
 				return err
 			}
 			for _, q := range group {
@@ -214,7 +229,7 @@ func (o *Object) Prefetch(ctx context.Context, spans []Span) error {
 		return pathError("read", err)
 	}
 	for _, q := range missing {
-		o.files.client.cache.put(o.key(q.Span), q.data)
+		o.client.cache.put(o.key(q.Span), q.data)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -223,7 +238,7 @@ func (o *Object) Prefetch(ctx context.Context, spans []Span) error {
 }
 
 func (o *Object) key(s Span) cacheKey {
-	return cacheKey{o.files.client.store, o.at, o.version.mark, o.version.size, s.Offset, s.Length}
+	return cacheKey{o.client.store, o.at, o.version.mark, o.version.size, s.Offset, s.Length}
 }
 
 // Read implements io.Reader.
@@ -242,7 +257,7 @@ func (o *Object) Read(p []byte) (int, error) {
 	if o.pos < o.aheadAt || o.pos >= o.aheadAt+int64(len(o.ahead)) {
 		n := min(request, o.version.size-int64(len(o.tail))-o.pos)
 		ahead := make([]byte, n)
-		if err := o.files.client.fetch(o.files.ctx, o.at, o.version, ahead, o.pos); err != nil {
+		if err := o.client.fetch(o.ctx, o.at, o.version, ahead, o.pos); err != nil {
 			return 0, pathError("read", err)
 		}
 		o.ahead, o.aheadAt = ahead, o.pos

@@ -43,7 +43,7 @@ func (c *Client) tail(ctx context.Context, at Location, n int64) (v version, dat
 				return errNonsense
 			}
 		}
-		if v.size-first > max(n, 1) && first != 0 || v.size < first {
+		if v.size-first > n || v.size < first {
 			return errNonsense
 		}
 		data, err = readAll(out.Body, v.size-first, alive)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	icebergio "github.com/apache/iceberg-go/io"
@@ -28,14 +29,14 @@ const partSize = 8 << 20
 // Create implements icebergio.WriteFileIO. There is an object when the writer has been
 // closed without an error; else there is none.
 func (f *Files) Create(location string) (icebergio.FileWriter, error) {
-	at, err := f.at(location)
+	c, at, err := f.at(location)
 	if err != nil {
 		return nil, pathError("create", err)
 	}
 	if err := f.ctx.Err(); err != nil {
 		return nil, pathError("create", err)
 	}
-	return &writer{files: f, at: at}, nil
+	return &writer{ctx: f.ctx, client: c, at: at}, nil
 }
 
 // WriteFile implements icebergio.WriteFileIO.
@@ -49,7 +50,8 @@ func (f *Files) WriteFile(location string, content []byte) error {
 }
 
 type writer struct {
-	files  *Files
+	ctx    context.Context
+	client *Client
 	at     Location
 	buf    []byte
 	upload *string // of an object in parts
@@ -105,7 +107,7 @@ func (w *writer) fail(err error) {
 
 // flush sends a part.
 func (w *writer) flush() error {
-	c, ctx := w.files.client, w.files.ctx
+	c, ctx := w.client, w.ctx
 	if w.upload == nil {
 		err := c.do(ctx, "write", 0, func(ctx context.Context, _ func()) error {
 			out, err := c.api.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &w.at.Bucket, Key: &w.at.Key})
@@ -131,7 +133,7 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) finish() error {
-	c, ctx := w.files.client, w.files.ctx
+	c, ctx := w.client, w.ctx
 	if w.upload == nil {
 		return c.do(ctx, "write", int64(len(w.buf)), func(ctx context.Context, _ func()) error {
 			_, err := c.api.PutObject(ctx, &s3.PutObjectInput{Bucket: &w.at.Bucket, Key: &w.at.Key, Body: bytes.NewReader(w.buf)})
@@ -156,8 +158,8 @@ func (w *writer) abort() {
 	if w.upload == nil {
 		return
 	}
-	_ = w.files.clearing("write", func(ctx context.Context) error {
-		_, err := w.files.client.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &w.at.Bucket, Key: &w.at.Key, UploadId: w.upload})
+	_ = w.client.clearing(w.ctx, "write", func(ctx context.Context) error {
+		_, err := w.client.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &w.at.Bucket, Key: &w.at.Key, UploadId: w.upload})
 		return err
 	})
 }
@@ -166,21 +168,21 @@ func (w *writer) abort() {
 const mostClearing = 30 * time.Second
 
 // clearing does what must be done although the statement has ended.
-func (f *Files) clearing(operation string, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), mostClearing)
+func (c *Client) clearing(ctx context.Context, operation string, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostClearing)
 	defer cancel()
-	return f.client.do(ctx, operation, 0, func(ctx context.Context, _ func()) error { return call(ctx) })
+	return c.do(ctx, operation, 0, func(ctx context.Context, _ func()) error { return call(ctx) })
 }
 
 // Remove implements icebergio.IO. An object that is not there is no error: the store
 // does not say.
 func (f *Files) Remove(location string) error {
-	at, err := f.at(location)
+	c, at, err := f.at(location)
 	if err != nil {
 		return pathError("remove", err)
 	}
-	err = f.clearing("remove", func(ctx context.Context) error {
-		_, err := f.client.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &at.Bucket, Key: &at.Key})
+	err = c.clearing(f.ctx, "remove", func(ctx context.Context) error {
+		_, err := c.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &at.Bucket, Key: &at.Key})
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -197,18 +199,22 @@ const mostDeleted = 1000
 func (f *Files) DeleteFiles(ctx context.Context, locations []string) ([]string, error) {
 	var done []string
 	var errs []error
-	byBucket := map[string][]string{}
+	type store struct {
+		client *Client
+		bucket string
+	}
+	byStore := map[store][]string{}
 	for _, l := range locations {
-		at, err := f.at(l)
+		c, at, err := f.at(l)
 		if err != nil {
 			errs = append(errs, pathError("remove", err))
 			continue
 		}
-		byBucket[at.Bucket] = append(byBucket[at.Bucket], l)
+		byStore[store{c, at.Bucket}] = append(byStore[store{c, at.Bucket}], l)
 	}
-	for bucket, list := range byBucket {
+	for to, list := range byStore {
 		for some := range slices.Chunk(list, mostDeleted) {
-			failed, err := f.deleteSome(ctx, bucket, some)
+			failed, err := to.client.deleteSome(ctx, to.bucket, some)
 			if err != nil {
 				errs = append(errs, pathError("remove", err))
 				continue
@@ -226,14 +232,14 @@ func (f *Files) DeleteFiles(ctx context.Context, locations []string) ([]string, 
 	return done, errors.Join(errs...)
 }
 
-func (f *Files) deleteSome(ctx context.Context, bucket string, locations []string) (failed map[string]bool, err error) {
+func (c *Client) deleteSome(ctx context.Context, bucket string, locations []string) (failed map[string]bool, err error) {
 	var keys []types.ObjectIdentifier
 	for _, l := range locations {
 		at, _ := Parse(l)
 		keys = append(keys, types.ObjectIdentifier{Key: aws.String(at.Key)})
 	}
-	err = f.client.do(ctx, "remove", 0, func(ctx context.Context, _ func()) error {
-		out, err := f.client.api.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: keys, Quiet: aws.Bool(true)}})
+	err = c.do(ctx, "remove", 0, func(ctx context.Context, _ func()) error {
+		out, err := c.api.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: keys, Quiet: aws.Bool(true)}})
 		if err != nil {
 			return err
 		}
@@ -252,7 +258,11 @@ func (f *Files) deleteSome(ctx context.Context, bucket string, locations []strin
 // objects below root alone, each as "s3://bucket/key" in the way root is written.
 func (f *Files) WalkDir(root string, fn fs.WalkDirFunc) error {
 	at, ok := Parse(root)
-	if !ok || at.Key == "" || !f.within(root+"/x") {
+	if !ok || at.Key == "" {
+		return pathError("list", ErrOutside)
+	}
+	c := f.pick(strings.TrimSuffix(root, "/") + "/x")
+	if c == nil {
 		return pathError("list", ErrOutside)
 	}
 	scheme := root[:len(root)-len(at.Bucket)-1-len(at.Key)]
@@ -263,8 +273,8 @@ func (f *Files) WalkDir(root string, fn fs.WalkDirFunc) error {
 	var token *string
 	for {
 		var out *s3.ListObjectsV2Output
-		err := f.client.do(f.ctx, "list", 0, func(ctx context.Context, _ func()) (err error) {
-			out, err = f.client.api.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &at.Bucket, Prefix: &prefix, ContinuationToken: token})
+		err := c.do(f.ctx, "list", 0, func(ctx context.Context, _ func()) (err error) {
+			out, err = c.api.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &at.Bucket, Prefix: &prefix, ContinuationToken: token})
 			return err
 		})
 		if err != nil {

@@ -64,7 +64,7 @@ func openCatalog(c config.Catalog, cache *objects.Cache, log *slog.Logger, refus
 	case "postgres":
 		return catalog.OpenPostgres(c.Name, c.DSN.Reveal(), string(c.Warehouse), o)
 	case "rest":
-		return openREST(c, log, refused)
+		return openREST(c, store, log, refused)
 	}
 	return nil, fault.New(fault.Config, "catalog %s has the unknown kind %s", c.Name, c.Kind)
 }
@@ -94,7 +94,7 @@ func openObjectCache(cfg *config.Config) (*objects.Cache, error) {
 }
 
 // openREST opens a REST catalog, which sends nothing yet.
-func openREST(c config.Catalog, log *slog.Logger, refused func(context.Context, catalog.Refusal)) (catalog.Catalog, error) {
+func openREST(c config.Catalog, store objects.Options, log *slog.Logger, refused func(context.Context, catalog.Refusal)) (catalog.Catalog, error) {
 	bad := func(err error) error { return fault.Wrap(fault.Config, err, "catalog %s: %s", c.Name, err) }
 	client, err := rest.NewHTTP(rest.HTTPOptions{
 		CAFile: string(c.CAFile), CertFile: string(c.ClientCert), KeyFile: string(c.ClientKey), Timeout: time.Duration(c.Timeout),
@@ -121,7 +121,13 @@ func openREST(c config.Catalog, log *slog.Logger, refused func(context.Context, 
 	if bound == 0 {
 		bound = -1 // each time
 	}
-	return catalog.OpenREST(c.Name, r, catalog.RESTOptions{Local: string(c.Warehouse), Bound: bound, Log: log, Refused: refused})
+	o := catalog.RESTOptions{Bound: bound, Log: log, Refused: refused, Objects: catalog.ObjectStores{Options: store, AllowHTTP: c.AllowHTTP}}
+	if objects.Is(string(c.Warehouse)) {
+		o.Objects.Warehouse = string(c.Warehouse)
+	} else {
+		o.Local = string(c.Warehouse)
+	}
+	return catalog.OpenREST(c.Name, r, o)
 }
 
 func catalogTokens(c config.Catalog, client *http.Client) (rest.Tokens, error) {

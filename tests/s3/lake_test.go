@@ -42,6 +42,14 @@ func newLake(t *testing.T, endpoint, more, sections string) *lake {
 		policies.Allow("root", at[0], at[1], "catalog-content-manage")
 	}
 	l.must(policies.Write(filepath.Join(dir, "policies")))
+	// The same for the catalog on the disk.
+	files, err := filepath.Glob(filepath.Join(dir, "policies", "*"))
+	l.must(err)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		l.must(err)
+		l.must(os.WriteFile(f, []byte(strings.ReplaceAll(string(text), `"`+lab.Catalog+"\"\n", `"`+lab.Catalog+"\", \"disk\"\n")), 0o644))
+	}
 	l.must(os.WriteFile(filepath.Join(dir, "mask.key"), []byte(lab.HashKey+"\n"), 0o600))
 	l.must(os.WriteFile(filepath.Join(dir, "s3.key"), []byte(SecretKey+"\n"), 0o600))
 	if !strings.Contains(more, "s3-access-key-id") {
@@ -65,7 +73,6 @@ warehouse = "disk"
 	for _, db := range []string{"catalog.db", "disk.db"} {
 		createCatalog(t, filepath.Join(dir, db), strings.TrimSuffix(db, ".db"))
 	}
-	var err error
 	l.config, l.port, err = sqetest.Config(dir, lab.Catalog, []string{"root", "ann"}, map[string]string{"catalogs": catalogs})
 	l.must(err)
 	l.start()
