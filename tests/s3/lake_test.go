@@ -42,13 +42,13 @@ func newLake(t *testing.T, endpoint, more, sections string) *lake {
 		policies.Allow("root", at[0], at[1], "catalog-content-manage")
 	}
 	l.must(policies.Write(filepath.Join(dir, "policies")))
-	// The same for the catalog on the disk.
+	// The same for the other catalogs.
 	files, err := filepath.Glob(filepath.Join(dir, "policies", "*"))
 	l.must(err)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		l.must(err)
-		l.must(os.WriteFile(f, []byte(strings.ReplaceAll(string(text), `"`+lab.Catalog+"\"\n", `"`+lab.Catalog+"\", \"disk\"\n")), 0o644))
+		l.must(os.WriteFile(f, []byte(strings.ReplaceAll(string(text), `"`+lab.Catalog+"\"\n", `"`+lab.Catalog+"\", \"disk\", \"vend\"\n")), 0o644))
 	}
 	l.must(os.WriteFile(filepath.Join(dir, "mask.key"), []byte(lab.HashKey+"\n"), 0o600))
 	l.must(os.WriteFile(filepath.Join(dir, "s3.key"), []byte(SecretKey+"\n"), 0o600))
