@@ -37,7 +37,9 @@ func (c *Client) tail(ctx context.Context, at Location, n int64) (v version, dat
 		alive()
 		v = version{mark: aws.ToString(out.ETag), time: aws.ToTime(out.LastModified), size: aws.ToInt64(out.ContentLength)}
 		first := int64(0)
-		if out.ContentRange != nil {
+		if strings.HasSuffix(aws.ToString(out.ContentRange), "/0") {
+			v.size = 0 // some stores say so of an empty object
+		} else if out.ContentRange != nil {
 			var last int64
 			if first, last, v.size, err = contentRange(*out.ContentRange); err != nil || last != v.size-1 {
 				return errNonsense
