@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 )
 
@@ -53,9 +54,15 @@ func (c *SQL) purge(ctx context.Context, t *table.Table) Purged {
 	}
 	keepData := !meta.Properties().GetBool("gc.enabled", true)
 	storage, err := t.FS(ctx)
+	var many []string // of an object store
+	bulk, isBulk := storage.(icebergio.BulkRemovableIO)
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if err != nil || !files[file] || (keepData && data[file]) {
 			out.Left++
+			continue
+		}
+		if isBulk {
+			many = append(many, file)
 			continue
 		}
 		switch err := storage.Remove(file); {
@@ -65,6 +72,11 @@ func (c *SQL) purge(ctx context.Context, t *table.Table) Purged {
 		case !errors.Is(err, fs.ErrNotExist):
 			out.Left++
 		}
+	}
+	if isBulk {
+		done, _ := bulk.DeleteFiles(ctx, many) // it tells which
+		out.Deleted += len(done)
+		out.Left += len(many) - len(done)
 	}
 	return out
 }

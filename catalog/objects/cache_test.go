@@ -63,8 +63,11 @@ func TestCache(t *testing.T) {
 	// Any part of the key makes another one.
 	k := keyOf(29)
 	for _, other := range []cacheKey{
-		{"store2", k.at, k.mark, k.size, k.offset, k.length}, {k.store, Location{"c", k.at.Key}, k.mark, k.size, k.offset, k.length},
-		{k.store, k.at, "f", k.size, k.offset, k.length}, {k.store, k.at, k.mark, 1001, k.offset, k.length}, {k.store, k.at, k.mark, k.size, 1, k.length},
+		{"store2", k.at, k.mark, k.size, k.offset, k.length},
+		{k.store, Location{"c", k.at.Key}, k.mark, k.size, k.offset, k.length},
+		{k.store, k.at, "f", k.size, k.offset, k.length},
+		{k.store, k.at, k.mark, 1001, k.offset, k.length},
+		{k.store, k.at, k.mark, k.size, 1, k.length},
 		{k.store, k.at, "", k.size, k.offset, k.length},
 	} {
 		if c.get(other, got) {

@@ -435,7 +435,7 @@ func TestCredentials(t *testing.T) {
 	m := newMemory(t)
 	c := m.client(t, Options{})
 	o := Options{Credentials: Credentials{accessKey, secretKey, "the-session"}}
-	text, _ := json.Marshal(o)
+	text, _ := json.Marshal(struct{ Is Credentials }{o.Credentials})
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "options", o, "client", c, "credentials", o.Credentials)
 	all := fmt.Sprintf("%v %+v %#v %s %v %+v %#v %q %x", o, o, o, o.Credentials, c, c, c, o.Credentials, o.Credentials) + string(text) + log.String()

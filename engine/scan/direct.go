@@ -84,7 +84,7 @@ func (s *taskStream) readDirect(ctx context.Context, t task, want []plan.ScanCol
 	}
 	leaves := leavesOf(r, names)
 	if len(leaves) == 0 {
-		leaves = []int{0} // rows are counted by any column
+		leaves = []int{smallest(r)} // rows are counted by any column
 	}
 	groups, err := s.groupsOf(r, t, leaves)
 	if err != nil {

@@ -60,6 +60,25 @@ func (s *taskStream) groupsOf(r *file.Reader, t task, leaves []int) ([]group, er
 	return out, nil
 }
 
+// smallest is the leaf column with the fewest bytes.
+func smallest(r *file.Reader) int {
+	best, least := 0, int64(-1)
+	for leaf := range r.MetaData().Schema.NumColumns() {
+		sum := int64(0)
+		for g := range r.MetaData().NumRowGroups() {
+			chunk, err := r.MetaData().RowGroup(g).ColumnChunk(leaf)
+			if err != nil {
+				return 0 // reading will say what is wrong
+			}
+			sum += chunk.TotalCompressedSize()
+		}
+		if least < 0 || sum < least {
+			best, least = leaf, sum
+		}
+	}
+	return best
+}
+
 // groupStats are the statistics of the scan's columns in a row group: those of kinds of
 // which a limit in Parquet is written as one in Iceberg.
 func groupStats(meta *metadata.FileMetaData, rg *metadata.RowGroupMetaData, l *layout, cols []plan.ScanColumn) (stats, error) {
