@@ -415,7 +415,7 @@ func (c *REST) PreloadNames(ctx context.Context, namespaces [][]string) {
 	for _, ns := range namespaces {
 		work = append(work, func() { _, _ = c.Tables(ctx, ns) }, func() { _, _ = c.Views(ctx, ns) })
 	}
-	c.preload(work)
+	c.preload(ctx, work)
 }
 
 // PreloadTables implements Preloader.
@@ -428,12 +428,16 @@ func (c *REST) PreloadTables(ctx context.Context, names []plan.TableName) {
 			}
 		})
 	}
-	c.preload(work)
+	c.preload(ctx, work)
 }
 
 // preload does several things at a time, where their answers are kept.
-func (c *REST) preload(work []func()) {
+func (c *REST) preload(ctx context.Context, work []func()) {
 	if c.bound <= 0 {
+		return
+	}
+	// What the server says of itself is asked for once, and not by each of them.
+	if _, err := c.client.HasViews(ctx); err != nil {
 		return
 	}
 	var g errgroup.Group

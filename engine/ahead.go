@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"sqe/catalog"
+	"sqe/engine/parse"
 	"sqe/plan"
 	"sqe/policy"
 )
@@ -107,6 +108,37 @@ func (r relations) tablesAhead(ctx context.Context, cat catalog.Catalog, databas
 	}
 	if len(tables) > 1 {
 		p.PreloadTables(ctx, tables)
+	}
+}
+
+// named has the tables that a statement names, as far as the principal may read them:
+// binding asks for one after the other.
+func (r relations) named(ctx context.Context, sql *parse.SQL) {
+	if !slices.ContainsFunc(r.st.engine.catalogs.All(), func(c catalog.Catalog) bool { _, ok := c.(catalog.Preloader); return ok }) {
+		return
+	}
+	tables := map[catalog.Preloader][]plan.TableName{}
+	for _, n := range parse.Names(sql.AST) {
+		if n.Database == "" {
+			n.Database = r.st.session.vars.Database()
+		}
+		name, _ := metadataSuffix(n.Name)
+		full, cat, err := r.st.engine.catalogs.Resolve(n.Database, name)
+		if err != nil {
+			continue
+		}
+		p, ok := cat.(catalog.Preloader)
+		if !ok || slices.ContainsFunc(tables[p], func(o plan.TableName) bool { return o.Key() == full.Key() }) {
+			continue
+		}
+		if d, err := r.st.authorize(policy.TableObject(full), policy.TableDataRead); err == nil && d.Allow {
+			tables[p] = append(tables[p], full)
+		}
+	}
+	for p, names := range tables {
+		if len(names) > 1 {
+			p.PreloadTables(ctx, names)
+		}
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 )
 
 // second starts another SQE, as the guide's second configuration has it: the policies
-// come over REST from the store of the first one, as from a Ranger Admin. more are
-// lines of the catalog.
-func second(t *testing.T, more ...string) *sqetest.Server {
+// come over REST from the store of the first one, as from a Ranger Admin. It
+// reaches the catalog at address; more are lines of its section.
+func second(t testing.TB, address string, more ...string) *sqetest.Server {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -36,7 +36,7 @@ func second(t *testing.T, more ...string) *sqetest.Server {
 	if !found {
 		t.Fatal("the configuration has no store")
 	}
-	sections, err = replaced(sections, "default = true\n", "default = true\n"+strings.Join(more, "\n")+"\n")
+	sections, err = replaced(sections, "default = true\n", "default = true\n"+strings.Join(more, "\n")+"\n", lake.Address, address)
 	must(err)
 	port, err := sqetest.FreePort()
 	must(err)
@@ -71,7 +71,7 @@ func second(t *testing.T, more ...string) *sqetest.Server {
 // The policies come as from a Ranger Admin.
 func TestOwnGate(t *testing.T) {
 	schema(t, "own", "t")
-	s := second(t, `access-delegation = "none"`, `visibility-max-age = "0s"`)
+	s := second(t, lake.Address, `access-delegation = "none"`, `visibility-max-age = "0s"`)
 	bob := people.login(t, s, "bob", people.token(t, "bob"))
 	asks := func(want string) {
 		t.Helper()
@@ -102,7 +102,7 @@ func TestOwnGate(t *testing.T) {
 func TestCatalogFaults(t *testing.T) {
 	schema(t, "faults", "t")
 	agrees(t, "alice", "faults.t", true)
-	s := second(t, `timeout = "1s"`, `visibility-max-age = "0s"`)
+	s := second(t, lake.Address, `timeout = "1s"`, `visibility-max-age = "0s"`)
 	alice := people.login(t, s, "alice", people.token(t, "alice"))
 	asks := func(what string, number uint16, text string) {
 		t.Helper()
