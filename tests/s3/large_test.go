@@ -4,16 +4,18 @@ package s3
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// TestSpeed: how much of a table is read, and how long that takes beside the same table
+// TestLarge: how much of a table is read, and how long that takes beside the same table
 // on the disk. What is asserted are bytes and requests; times are printed.
-func TestSpeed(t *testing.T) {
+func TestLarge(t *testing.T) {
 	store := StartStore(t)
 	f := newFront(t, store)
 	l := newLake(t, f.address, "", "\n[object-cache]\nsize = \"256MiB\"\n")
@@ -22,10 +24,10 @@ func TestSpeed(t *testing.T) {
 	for i := range 6 {
 		joins, sum = append(joins, fmt.Sprintf("ns.d d%d", i)), append(sum, fmt.Sprintf("d%d.i * %d", i, pow10(i)))
 	}
-	const columns = "id BIGINT, a BIGINT, b DOUBLE, s VARCHAR(100), wide VARCHAR(200)"
+	const columns = "id BIGINT, a BIGINT, b DOUBLE, s VARCHAR(100), wide VARCHAR(200), n INT, d DATE, at DATETIME(6)"
 	for _, at := range []string{"", "disk."} {
 		l.do("CREATE TABLE "+at+"ns.big ("+columns+") TBLPROPERTIES ('write.parquet.row-group-limit' = '100000')",
-			"INSERT INTO "+at+"ns.big SELECT id, id % 1000, id / 3, concat('s', id % 50), md5(id) FROM (SELECT "+strings.Join(sum, " + ")+" AS id FROM "+strings.Join(joins, ", ")+") x ORDER BY id")
+			"INSERT INTO "+at+"ns.big SELECT id, id % 1000, id / 3, concat('s', id % 50), md5(id), CASE WHEN id BETWEEN 200000 AND 799999 THEN NULL ELSE id END, date_add('2024-01-01', INTERVAL id DIV 1000 DAY), date_add('2024-01-01 00:00:00', INTERVAL id SECOND) FROM (SELECT "+strings.Join(sum, " + ")+" AS id FROM "+strings.Join(joins, ", ")+") x ORDER BY id")
 	}
 	var size int64
 	for _, p := range stored(t, store) {
@@ -63,6 +65,19 @@ func TestSpeed(t *testing.T) {
 			t.Errorf("%s reads %d bytes with everything in the cache", q.query, again)
 		}
 	}
+	// Row groups that are left out are those that hold nothing: the disk is read by
+	// another reader.
+	for _, where := range []string{
+		"id = 123456", "id IN (5, 999999, 1000000)", "id < 3", "id > 999990", "id <> 5 AND id < 10", "NOT (id >= 7)", "s = 's7' AND id < 100000", "s > 's48' AND id > 900000",
+		"wide = md5(777777)", "n IS NULL AND id < 250010", "n IS NOT NULL AND id > 799999", "n = 300000", "n < 0", "n IS NULL", "a IS NULL", "d = '2024-01-02'", "d < '2023-12-31'", "id = 5 OR d > '2026-09-20'",
+		"at >= '2024-01-01 00:16:40' AND id < 1010", "b > 333330.5", "id BETWEEN 99999 AND 100001", "s LIKE 's4%' AND id BETWEEN 10 AND 60", "coalesce(n, -1) = -1 AND id < 200100",
+	} {
+		query := "SELECT count(*), sum(id), min(id), max(wide), max(n), min(d), max(at) FROM @ns.big WHERE " + where
+		a, b := l.ask(strings.ReplaceAll(query, "@", "")), l.ask(strings.ReplaceAll(query, "@", "disk."))
+		if a.Err != nil || b.Err != nil || fmt.Sprint(a.Rows) != fmt.Sprint(b.Rows) {
+			t.Errorf("%s:\n%v %v\n%v %v", where, a.Rows, a.Err, b.Rows, b.Err)
+		}
+	}
 	// The cache is for the server alone, and within its size.
 	list, err := os.ReadDir(cached)
 	l.must(err)
@@ -87,6 +102,27 @@ func TestSpeed(t *testing.T) {
 	}
 	l.start()
 	l.wants("SELECT sum(a) FROM ns.big", "499500000")
+	// A store that goes away in the middle of a query: an error, and never the rows that
+	// came until then as if they were all.
+	l.stop()
+	l.must(os.RemoveAll(cached))
+	l.start()
+	for _, after := range []int64{2, 4, 8} {
+		var n atomic.Int64
+		f.fail(func(w http.ResponseWriter, r *http.Request) bool {
+			if !data(r) || n.Add(1) <= after {
+				return false
+			}
+			panic(http.ErrAbortHandler)
+		})
+		for _, query := range []string{"SELECT max(wide), sum(b), max(s), sum(id) FROM ns.big", "SELECT * FROM ns.big"} {
+			n.Store(0)
+			l.fails(query, "does not answer")
+		}
+		f.fail(nil)
+		l.must(os.RemoveAll(cached)) // while it runs: that is missing, and no more
+		l.wants("SELECT count(*) FROM ns.big WHERE wide <> ''", "1000000")
+	}
 }
 
 func pow10(n int) int {
