@@ -29,8 +29,18 @@ func (st *statement) keeper() (grants.Keeper, error) {
 // identities are the names by which policies know the principal.
 func (st *statement) identities() []policy.Grantee {
 	out := []policy.Grantee{{Kind: policy.UserGrantee, Name: st.principal.Name}, {Kind: policy.GroupGrantee, Name: policy.Public}}
-	for _, g := range st.principal.Groups {
-		out = append(out, policy.Grantee{Kind: policy.GroupGrantee, Name: g})
+	groups := slices.Clone(st.principal.Groups)
+	if states, err := st.policies(); err == nil {
+		for _, s := range states {
+			if g, ok := s.(policy.Grouper); ok {
+				groups = append(groups, g.Groups(st.principal)...)
+			}
+		}
+	}
+	for _, g := range groups {
+		if x := (policy.Grantee{Kind: policy.GroupGrantee, Name: g}); !slices.Contains(out, x) {
+			out = append(out, x)
+		}
 	}
 	roles := st.principal.ActiveRoles
 	if roles == nil {
@@ -173,6 +183,15 @@ func (st *statement) grantStatement(ctx context.Context, x *parse.Grant) (grants
 			}
 			if where, ok := st.engine.managedBy[object.Catalog]; ok {
 				return nil, nil, nil, fault.New(fault.Unsupported, "access to catalog '%s' is not managed by this server, but by %s; %s it there", object.Catalog, where, s.Verb)
+			}
+			if s.Verb == grants.Grant && !s.Administrator {
+				d, err := decides(p, object, st.authorize)
+				if err != nil {
+					return nil, nil, nil, err
+				}
+				if d.Reason == policy.ExplicitDeny {
+					return nil, nil, nil, fault.New(fault.Denied, "GRANT command denied to user '%s' for '%s': what is denied to somebody cannot be passed on", st.principal.Name, object)
+				}
 			}
 			s.Targets = append(s.Targets, grants.Target{Privilege: p, Object: object})
 		}

@@ -205,6 +205,12 @@ type State interface {
 	Roles(p identity.Principal) []string
 }
 
+// Grouper is a State that knows groups beside those of the login.
+type Grouper interface {
+	// Groups lists the groups of p that count in this source.
+	Groups(p identity.Principal) []string
+}
+
 // Tagger is a State that knows tags beside those in the properties of a table.
 type Tagger interface {
 	// TableTags lists the tags of a table by field id, its own under id 0. They count

@@ -138,6 +138,14 @@ func (s *State) Roles(p identity.Principal) []string {
 	return out
 }
 
+// Groups implements policy.Grouper.
+func (s *State) Groups(p identity.Principal) []string {
+	if p.IsZero() {
+		return nil
+	}
+	return slices.Clone(s.subject(s.tables, p).Groups)
+}
+
 func (s *State) origin(e *eval.Engine, o eval.Origin) policy.Origin {
 	out := policy.Origin{Source: s.source, Service: e.Service(), Tag: o.Tag, TagFrom: o.TagFrom, Earlier: o.Earlier, Via: o.Via}
 	switch {
