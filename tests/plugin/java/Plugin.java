@@ -38,6 +38,7 @@ import org.apache.ranger.plugin.util.ServiceTags;
  *   <li>the same with "measure", a number of seconds: decides them again and again, and tells the time each takes.
  *   <li>{"server", "name", "type", "service", "user", "password", "poll" in ms, "cache" a folder}: starts a plugin that
  *       follows a policy server.
+ *   <li>{"validate", ...}: see Validator.
  *   <li>{"name", "requests"}: decides the requests by what that plugin has downloaded, and tells its versions.
  * </ul>
  */
@@ -57,6 +58,8 @@ public class Plugin {
       ObjectNode reply = JSON.createObjectNode();
       if (n.has("server")) {
         following.put(n.get("name").asText(), follow(n));
+      } else if (n.has("validate")) {
+        Validator.validate(JSON, n, reply);
       } else if (n.has("measure")) {
         measure(n, reply);
       } else {
