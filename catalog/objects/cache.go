@@ -137,7 +137,12 @@ func (c *Cache) add(name string, size int64) {
 }
 
 // Close lets another process use the folder.
-func (c *Cache) Close() error { return c.lock.Close() }
+func (c *Cache) Close() error {
+	if c == nil {
+		return nil
+	}
+	return c.lock.Close()
+}
 
 // Counts are how often a part was found and not found.
 func (c *Cache) Counts() (hits, misses int64) { return c.hits.Load(), c.misses.Load() }

@@ -73,6 +73,7 @@ func (in *instance) build(logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	in.closing(func() { _ = cache.Close() })
 	both := &gates{}
 	catalogs, roots, err := openCatalogs(cfg, cache, log, both.refused)
 	if err != nil {
