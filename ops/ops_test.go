@@ -50,7 +50,7 @@ func serve(t *testing.T, m *Metrics, checks ...Check) func(path string) (int, st
 func TestMetrics(t *testing.T) {
 	status := []policy.Status{{
 		Source: "folder", Loaded: true, Fresh: true, Age: 2 * time.Second, MaxAge: time.Minute, LastSuccess: time.Unix(1_700_000_000, 0),
-		LastError: "broken", Versions: map[string]int64{"policies/hive": 7}, Policies: 12, Problems: []string{"p"},
+		LastError: "broken", Versions: map[string]int64{"policies/hive": 7}, Policies: 12, Lost: 3, Restored: 2, Problems: []string{"p"},
 	}, {Source: "ranger"}}
 	m := NewMetrics(Sources{Policies: func() []policy.Status { return status }, Running: func() int { return 3 }, Queued: func() int { return 1 }, Version: "v1"})
 	m.Statement("query", "ok", 0.2, 10)
@@ -72,7 +72,8 @@ func TestMetrics(t *testing.T) {
 		`sqe_connections 5`, `sqe_gate_disagreements_total{catalog="lake",operation="load table"} 1`, `sqe_logins_total{outcome="auth"} 1`, `sqe_statements_running 3`, `sqe_statements_queued 1`,
 		`sqe_policy_age_seconds{source="folder"} 2`, `sqe_policy_fresh{source="folder"} 1`, `sqe_policy_fresh{source="ranger"} 0`,
 		`sqe_policy_last_poll_failed{source="folder"} 1`, `sqe_policy_version{document="policies/hive",source="folder"} 7`,
-		`sqe_policies{source="folder"} 12`, `sqe_policy_problems{source="folder"} 1`, `sqe_build_info{version="v1"} 1`,
+		`sqe_policies{source="folder"} 12`, `sqe_policy_problems{source="folder"} 1`, `sqe_policy_lost_changes_total{source="folder"} 3`,
+		`sqe_policy_restored_changes_total{source="folder"} 2`, `sqe_build_info{version="v1"} 1`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing: %s", want)

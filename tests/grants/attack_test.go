@@ -163,3 +163,46 @@ func TestNotMore(t *testing.T) {
 		t.Errorf("the control: %v", err)
 	}
 }
+
+// TestOwnerByGroup: who may pass something on by a group that the policy server knows
+// passes it on, and nobody else does.
+func TestOwnerByGroup(t *testing.T) {
+	l := open(t)
+	l.root("GRANT SELECT ON customers TO GROUP eu WITH GRANT OPTION")
+	l.root("GRANT USE ON SCHEMA bank TO dan, cat")
+	if _, _, err := l.ask("cat", "GRANT SELECT ON customers TO dan"); !fault.Is(err, fault.Denied) {
+		t.Errorf("cat, who is not in the group: %v", err)
+	}
+	if _, _, err := l.ask("ben", "GRANT SELECT ON customers TO dan"); err != nil {
+		t.Error(err)
+	}
+	l.may("SELECT COUNT(*) FROM customers", map[string]bool{"dan": true, "cat": false})
+}
+
+// TestAudit: the audit event of a statement about access names the grantees, also when
+// it is refused, and the object when it is done.
+func TestAudit(t *testing.T) {
+	l := open(t)
+	for _, c := range []struct {
+		user, text, grantees, outcome string
+		changes                       int
+	}{
+		{"root", "GRANT SELECT ON customers, payments TO 'ann'@'%', ROLE teller", "USER ann, ROLE teller", "ok", 2},
+		{"ann", "GRANT SELECT ON customers TO 'dan'@'%'", "USER dan", "denied", 0},
+		{"root", "DENY SELECT ON customers TO GROUP eu", "GROUP eu", "ok", 1},
+		{"root", "REVOKE SELECT ON customers FROM GROUP eu, PUBLIC", "GROUP eu, GROUP public", "ok", 1},
+		{"root", "GRANT teller TO dan", "USER dan", "ok", 0},
+		{"ann", "REVOKE teller FROM dan", "USER dan", "denied", 0},
+		{"root", "SELECT 1", "", "ok", 0},
+	} {
+		if s, _, err := l.sessions[c.user].Query(context.Background(), c.text); err == nil && s.Rows != nil {
+			_, _ = print(s)
+		}
+		l.mu.Lock()
+		e := l.last
+		l.mu.Unlock()
+		if strings.Join(e.Grantees, ", ") != c.grantees || e.Outcome != c.outcome || len(e.Changes) != c.changes || e.User != c.user {
+			t.Errorf("%s: %+v", c.text, e)
+		}
+	}
+}

@@ -49,6 +49,19 @@ type lake struct {
 	fails func(policy string) error
 	// Sessions by user.
 	sessions map[string]*engine.Session
+	mu       sync.Mutex
+	last     audit.Event // of the last statement
+}
+
+// Ready implements audit.Sink.
+func (*lake) Ready() error { return nil }
+
+// Record implements audit.Sink.
+func (l *lake) Record(e audit.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = e
+	return nil
 }
 
 // failing is a policy server with writes that fail when a test says so.
@@ -182,7 +195,7 @@ func openWith(t *testing.T, sink string, set settings) *lake {
 	l.source, l.administrator = source, a
 	l.engine = engine.New(engine.Options{
 		Catalogs: registry, Sources: []policy.Source{source}, Administrators: []policy.Administrator{a}, Duck: executor, Scans: scan.New(scan.Options{}),
-		Masks: masks.Options{HashKey: []byte("a key for the tests of grants")}, Audit: audit.Discard{}, StatementTimeout: time.Minute, Version: "8.0.36-SQE",
+		Masks: masks.Options{HashKey: []byte("a key for the tests of grants")}, Audit: l, StatementTimeout: time.Minute, Version: "8.0.36-SQE",
 		ManagedBy: set.managedBy,
 	})
 	l.session(identity.Principal{Name: "root", Admin: true})
