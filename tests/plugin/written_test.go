@@ -73,8 +73,12 @@ func TestWritten(t *testing.T) {
 		must(err)
 	}
 	grantees := []policy.Grantee{
-		{Kind: policy.UserGrantee, Name: "ann"}, {Kind: policy.UserGrantee, Name: "Zo\u00eb O'Neil"}, {Kind: policy.UserGrantee, Name: "a:b@c.example"}, {Kind: policy.GroupGrantee, Name: "eu"},
-		{Kind: policy.RoleGrantee, Name: "teller"}, {Kind: policy.GroupGrantee, Name: policy.Public},
+		{Kind: policy.UserGrantee, Name: "ann"},
+		{Kind: policy.UserGrantee, Name: "Zo\u00eb O'Neil"},
+		{Kind: policy.UserGrantee, Name: "a:b@c.example"},
+		{Kind: policy.GroupGrantee, Name: "eu"},
+		{Kind: policy.RoleGrantee, Name: "teller"},
+		{Kind: policy.GroupGrantee, Name: policy.Public},
 	}
 	for _, g := range grantees {
 		switch {
@@ -128,10 +132,15 @@ func TestWritten(t *testing.T) {
 		}
 	}
 	objects := []grants.Object{
-		{Catalog: "lake"}, {Catalog: "lake", Namespace: []string{"bank"}}, {Catalog: "lake", Namespace: []string{"sales", "eu", "de"}},
-		{Catalog: "lake", Namespace: []string{grants.Any}, Name: grants.Any}, {Catalog: "lake", Namespace: []string{"sales", "eu"}, Name: grants.Any},
-		{Catalog: "lake", Namespace: []string{"sales", "eu"}, Name: "t"}, {Catalog: "lake", Namespace: []string{"bank"}, Name: "v", View: true},
-		{Catalog: "lake", Namespace: []string{"\u540d\u524d"}, Name: "t\u00e9l\u00e9-1.2"}, {Catalog: "lake", Namespace: []string{"bank"}, Name: strings.Repeat("long", 60)},
+		{Catalog: "lake"},
+		{Catalog: "lake", Namespace: []string{"bank"}},
+		{Catalog: "lake", Namespace: []string{"sales", "eu", "de"}},
+		{Catalog: "lake", Namespace: []string{grants.Any}, Name: grants.Any},
+		{Catalog: "lake", Namespace: []string{"sales", "eu"}, Name: grants.Any},
+		{Catalog: "lake", Namespace: []string{"sales", "eu"}, Name: "t"},
+		{Catalog: "lake", Namespace: []string{"bank"}, Name: "v", View: true},
+		{Catalog: "lake", Namespace: []string{"\u540d\u524d"}, Name: "t\u00e9l\u00e9-1.2"},
+		{Catalog: "lake", Namespace: []string{"bank"}, Name: strings.Repeat("long", 60)},
 	}
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 11))
