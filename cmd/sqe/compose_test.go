@@ -98,7 +98,7 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	for _, script := range []string{"suite", "ranger/start", "stack/bootstrap"} {
+	for _, script := range []string{"suite", "ranger/start", "stack/bootstrap", "stack/suite"} {
 		if out, err := exec.Command("bash", "-n", filepath.Join(docker, script)).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v %s", script, err, out)
 		}

@@ -28,6 +28,8 @@ import (
 // restCatalog is the REST catalog, in a process of its own.
 type restCatalog struct {
 	Address string
+	// Prefix stands in its paths, and Files is the folder of its tables.
+	Prefix, Files string
 
 	command, file string
 	cmd           *exec.Cmd
@@ -93,7 +95,7 @@ func startCatalog(folder string, port int, issuer, policies, user, password stri
 		return nil, err
 	}
 	c := &restCatalog{
-		Address: fmt.Sprintf("http://127.0.0.1:%d", port), command: strings.TrimSpace(string(command)), file: file, log: &logged{},
+		Address: fmt.Sprintf("http://127.0.0.1:%d", port), Files: filepath.Join(folder, "warehouse"), command: strings.TrimSpace(string(command)), file: file, log: &logged{},
 	}
 	return c, c.Start()
 }
@@ -118,8 +120,20 @@ func (c *restCatalog) Start() error {
 	return nil
 }
 
-// Stop ends the catalog.
+// ours is for what only a catalog that the suite started can be asked: to stop, or
+// for its database.
+func (c *restCatalog) ours(t *testing.T) {
+	t.Helper()
+	if c.cmd == nil {
+		t.Skip("the catalog is another one's")
+	}
+}
+
+// Stop ends the catalog, if the suite started it.
 func (c *restCatalog) Stop() error {
+	if c.cmd == nil {
+		return nil
+	}
 	_ = c.cmd.Process.Signal(syscall.SIGCONT)
 	_ = c.in.Close()
 	timer := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })

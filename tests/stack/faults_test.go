@@ -27,15 +27,12 @@ func second(t testing.TB, address string, more ...string) *sqetest.Server {
 	}
 	first, err := os.ReadFile(filepath.Join(folder, "sqe.toml"))
 	must(err)
-	policies, err := guide("toml", 1)
-	must(err)
-	policies, err = replaced(policies, "https://ranger.example:6182", strings.TrimSuffix(store, "/service"))
+	policies, err := rangerPolicies()
 	must(err)
 	_, rest, _ := strings.Cut(string(first), "[[identity-providers]]")
-	sections, _, found := strings.Cut(rest, "[policystore]")
-	if !found {
-		t.Fatal("the configuration has no store")
-	}
+	// What comes first of the two: the store of the suite, or a Ranger Admin.
+	sections, _, _ := strings.Cut(rest, "[policystore]")
+	sections, _, _ = strings.Cut(sections, "[[policies]]")
 	sections, err = replaced(sections, "default = true\n", "default = true\n"+strings.Join(more, "\n")+"\n", lake.Address, address)
 	must(err)
 	port, err := sqetest.FreePort()
@@ -44,7 +41,7 @@ func second(t testing.TB, address string, more ...string) *sqetest.Server {
 	must(err)
 	dir := t.TempDir()
 	config := fmt.Sprintf("[server]\nport = %d\n\n[ops]\naddress = \"127.0.0.1:%d\"\n\n[[identity-providers]]%s\n%s", port, operations, sections, policies)
-	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": storePassword, "engine.password": enginePassword} {
+	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": admin.password, "engine.password": engine.password} {
 		must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	if out, err := sqetest.Run("check", "-c", filepath.Join(dir, "sqe.toml")); err != nil {
@@ -100,6 +97,7 @@ func TestOwnGate(t *testing.T) {
 // TestCatalogFaults: a catalog that is slow, down, or does not take the token any
 // more is told apart from a table that is not there; afterwards everything works.
 func TestCatalogFaults(t *testing.T) {
+	lake.ours(t)
 	schema(t, "faults", "t")
 	agrees(t, "alice", "faults.t", true)
 	s := second(t, lake.Address, `timeout = "1s"`, `visibility-max-age = "0s"`)

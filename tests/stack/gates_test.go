@@ -35,11 +35,19 @@ func schema(t testing.TB, name string, tables ...string) {
 	}
 }
 
+// inLake is a path in the catalog.
+func inLake(path string) string {
+	if lake.Prefix != "" {
+		return "/v1/" + lake.Prefix + path
+	}
+	return "/v1" + path
+}
+
 func count(table string) string { return "SELECT COUNT(*) FROM " + table }
 
 func path(table string) string {
 	schema, name, _ := strings.Cut(table, ".")
-	return "/v1/namespaces/" + schema + "/tables/" + name
+	return inLake("/namespaces/" + schema + "/tables/" + name)
 }
 
 // agrees waits until SQE and the catalog both let somebody read a table, or both do
@@ -70,7 +78,7 @@ func TestObjects(t *testing.T) {
 	agrees(t, "bob", "objects.open", true)
 	agrees(t, "bob", "objects.secret", false)
 	// The catalog's list is whole.
-	status, text, err := ask(within(t, 10*time.Second), http.MethodGet, lake.Address+"/v1/namespaces/objects/tables", people.token(t, "bob"), nil)
+	status, text, err := ask(within(t, 10*time.Second), http.MethodGet, lake.Address+inLake("/namespaces/objects/tables"), people.token(t, "bob"), nil)
 	if err != nil || status != http.StatusOK || !strings.Contains(string(text), "secret") {
 		t.Fatalf("the catalog's list: %d %s %v", status, text, err)
 	}
@@ -80,7 +88,7 @@ func TestObjects(t *testing.T) {
 	is(t, "bob", "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = 'objects'", "open")
 
 	// ext_auditor may not look into the catalog at all.
-	if got := control(t, "ext_auditor", "/v1/namespaces"); got != http.StatusForbidden {
+	if got := control(t, "ext_auditor", inLake("/namespaces")); got != http.StatusForbidden {
 		t.Errorf("the catalog lists its namespaces to ext_auditor: %d", got)
 	}
 	if got := said(as(t, "ext_auditor", "SHOW DATABASES")); strings.Contains(got, "objects") {
@@ -133,7 +141,7 @@ func TestView(t *testing.T) {
 	does(t, "alice", "CREATE VIEW viewed.v AS SELECT id FROM viewed.t")
 	is(t, "bob", "SELECT * FROM viewed.v", fmt.Sprintf(hidden, "viewed.v"))
 	does(t, "carol", "GRANT SELECT ON VIEW viewed.v TO USER bob, USER alice")
-	controls(t, "bob", "/v1/namespaces/viewed/views/v", http.StatusOK)
+	controls(t, "bob", inLake("/namespaces/viewed/views/v"), http.StatusOK)
 	if got := said(as(t, "bob", "SELECT * FROM viewed.v")); !strings.HasPrefix(got, "ERROR") {
 		t.Errorf("bob reads a table through a view: %s", got)
 	}
@@ -142,7 +150,7 @@ func TestView(t *testing.T) {
 	becomes(t, "bob", "SELECT * FROM viewed.v", "1")
 	does(t, "carol", "REVOKE SELECT ON VIEW viewed.v FROM USER bob")
 	is(t, "bob", "SELECT * FROM viewed.v", fmt.Sprintf(hidden, "viewed.v"))
-	controls(t, "bob", "/v1/namespaces/viewed/views/v", http.StatusForbidden)
+	controls(t, "bob", inLake("/namespaces/viewed/views/v"), http.StatusForbidden)
 }
 
 // TestTwoAtOnce: two people on one server at the same time get their own answers.
@@ -265,7 +273,7 @@ func put(t testing.TB, policy map[string]any) (remove func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.SetBasicAuth("admin", storePassword)
+		req.SetBasicAuth(admin.name, admin.password)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json")
 		resp, err := http.DefaultClient.Do(req)

@@ -26,10 +26,13 @@ import (
 // pollInterval is how often the catalog reads its policies.
 const pollInterval = time.Second
 
-// Passwords of the policy store.
-const (
-	storePassword  = "Store-passw0rd"
-	enginePassword = "Engine-passw0rd"
+// account is a user of the policy store.
+type account struct{ name, password string }
+
+// Who administers the policy store, and who reads it.
+var (
+	admin  = account{"admin", "Store-passw0rd"}
+	engine = account{"engine", "Engine-passw0rd"}
 )
 
 // The parts of a run, one of each.
@@ -68,7 +71,7 @@ func run(m *testing.M) (code int, err error) {
 	if strings.Contains(sqe.Output(), "panic") {
 		err = errors.Join(err, errors.New("sqe panicked"))
 	}
-	if code != 0 || err != nil {
+	if (code != 0 || err != nil) && lake.log != nil {
 		fmt.Fprintf(os.Stderr, "sqe wrote:\n%s\nthe catalog wrote:\n%s\n", tail(sqe.Output()), tail(lake.log.String()))
 	}
 	return code, err
@@ -87,7 +90,7 @@ func begin() error {
 		}
 	}
 	lakeFolder := filepath.Join(folder, "lake")
-	config, err := guide("toml", 0)
+	given, err := givenServers()
 	if err != nil {
 		return err
 	}
@@ -103,15 +106,28 @@ func begin() error {
 	if err != nil {
 		return err
 	}
-	store = fmt.Sprintf("http://127.0.0.1:%d/service", ports[1])
-	config, err = replaced(config,
-		"https://keycloak.example/realms/lake", kc.Issuer("sqe"),
-		"https://polaris.example:8181/api/catalog", fmt.Sprintf("http://127.0.0.1:%d", ports[2]),
-		"/data/lake", filepath.Join(lakeFolder, "warehouse"),
-		`"0.0.0.0:6182"`, fmt.Sprintf("\"127.0.0.1:%d\"\nplain-http = true", ports[1]))
+	sections, err := guide("toml", 0)
 	if err != nil {
 		return err
 	}
+	login, policies, _ := strings.Cut(sections, "[policystore]")
+	if given == nil {
+		store = fmt.Sprintf("http://127.0.0.1:%d/service", ports[1])
+		policies, err = replaced("[policystore]"+policies, `"0.0.0.0:6182"`, fmt.Sprintf("\"127.0.0.1:%d\"\nplain-http = true", ports[1]))
+		lake = &restCatalog{Address: fmt.Sprintf("http://127.0.0.1:%d", ports[2]), Files: filepath.Join(lakeFolder, "warehouse")}
+	} else {
+		lake, store = given, os.Getenv("SQE_STACK_RANGER")+"/service"
+		policies, err = rangerPolicies()
+	}
+	if err != nil {
+		return err
+	}
+	config, err := replaced(login,
+		"https://keycloak.example/realms/lake", kc.Issuer("sqe"), "https://polaris.example:8181/api/catalog", lake.Address, "/data/lake", lake.Files)
+	if err != nil {
+		return err
+	}
+	config += policies
 	config = fmt.Sprintf("[server]\nport = %d\n\n[ops]\naddress = \"127.0.0.1:%d\"\n\n", ports[0], ports[3]) + config + fmt.Sprintf(`
 [[identity-providers]]
 name = "local"
@@ -128,7 +144,7 @@ path = "demo/catalog.db"
 warehouse = "demo/warehouse"
 stored-name = "demo"
 `, hash)
-	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": storePassword + "\n", "engine.password": enginePassword + "\n"} {
+	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": admin.password + "\n", "engine.password": engine.password + "\n"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -136,14 +152,49 @@ stored-name = "demo"
 	if sqe, err = sqetest.Serve(filepath.Join(folder, "sqe.toml"), ports[0]); err != nil {
 		return err
 	}
+	if given != nil {
+		return nil
+	}
 	if err := introduce(); err != nil {
 		return errors.Join(err, sqe.Stop())
 	}
-	lake, err = startCatalog(lakeFolder, ports[2], kc.Issuer("sqe"), strings.TrimSuffix(store, "/service"), "engine", enginePassword)
+	lake, err = startCatalog(lakeFolder, ports[2], kc.Issuer("sqe"), strings.TrimSuffix(store, "/service"), engine.name, engine.password)
 	if err != nil {
 		return errors.Join(err, sqe.Stop())
 	}
 	return nil
+}
+
+// givenServers is a catalog that runs already, with a Ranger Admin in the place of
+// the store and a Keycloak that keycloaktest finds; nil when the suite starts them.
+// The people and services of docs/stack.md are there, and schemas of another run are
+// not. docker/stack/suite sets the environment for docker/compose.yaml.
+func givenServers() (*restCatalog, error) {
+	address := os.Getenv("SQE_STACK_CATALOG")
+	if address == "" {
+		return nil, nil
+	}
+	for variable, who := range map[string]*account{"SQE_STACK_RANGER_ADMIN": &admin, "SQE_STACK_RANGER_USER": &engine} {
+		name, password, ok := strings.Cut(os.Getenv(variable), ":")
+		if !ok {
+			return nil, fmt.Errorf("set %s to user:password", variable)
+		}
+		*who = account{name, password}
+	}
+	if os.Getenv("SQE_STACK_RANGER") == "" || os.Getenv("SQE_STACK_FILES") == "" {
+		return nil, errors.New("set SQE_STACK_RANGER to the address of the policy server and SQE_STACK_FILES to the warehouse of the catalog")
+	}
+	return &restCatalog{Address: address, Prefix: os.Getenv("SQE_STACK_PREFIX"), Files: os.Getenv("SQE_STACK_FILES")}, nil
+}
+
+// rangerPolicies is the guide's section for policies from a Ranger Admin.
+func rangerPolicies() (string, error) {
+	policies, err := guide("toml", 1)
+	if err != nil {
+		return "", err
+	}
+	return replaced(policies, "https://ranger.example:6182", strings.TrimSuffix(store, "/service"), `username = "engine"`, fmt.Sprintf("username = %q", engine.name),
+		`admin-username = "admin"`, fmt.Sprintf("admin-username = %q", admin.name))
 }
 
 // introduce makes people known to the policy store, with the commands of the guide.
@@ -156,7 +207,7 @@ func introduce() error {
 		return err
 	}
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
-	cmd.Env = append(os.Environ(), "STORE_PASSWORD="+storePassword, "ENGINE_PASSWORD="+enginePassword)
+	cmd.Env = append(os.Environ(), "STORE_PASSWORD="+admin.password, "ENGINE_PASSWORD="+engine.password)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the commands of docs/stack.md: %w\n%s", err, out)
 	}
@@ -268,7 +319,7 @@ func (s *sessions) leaked(at *sqetest.Server) error {
 	if len(s.tokens) == 0 {
 		return errors.New("no token was used: the search would find nothing")
 	}
-	secrets := []string{storePassword, enginePassword}
+	secrets := []string{admin.password, engine.password}
 	for _, token := range s.tokens {
 		secrets = append(secrets, token, strings.Split(token, ".")[2])
 	}

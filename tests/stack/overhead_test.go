@@ -54,6 +54,7 @@ func median(all []time.Duration) time.Duration {
 // statement asks the catalog nothing; a cold one asks once for each table, for all of
 // them together.
 func TestOverhead(t *testing.T) {
+	lake.ours(t)
 	schema(t, "cost", "a", "b", "c")
 	proxy := startCounter(t)
 	folder := filepath.Dir(lake.file)
