@@ -79,6 +79,20 @@ func (w *watched) account(id, from, to int64) {
 	}
 }
 
+// version is the one up to which a policy is accounted for; 0: none is.
+func (w *watched) version(id int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.checked[id]
+}
+
+// behind reports whether a policy has versions in which something may be lost that is to
+// be written again.
+func (w *Writer) behind(p *model.Policy) bool {
+	v := w.watched.version(p.ID)
+	return w.watched.reapply && v != 0 && v < p.Version
+}
+
 func (w *watched) forget(id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

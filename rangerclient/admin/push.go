@@ -226,7 +226,9 @@ func (p *push) confirm(ctx context.Context) (*model.Policy, error) {
 		case err != nil:
 			return nil, &Lost{p.want.Name, "it was stored, but cannot be read back", err}
 		case now == nil:
-			return nil, &Lost{p.want.Name, "it was stored, and deleted by somebody else right after", nil}
+			// Whoever deletes a policy that was changed meanwhile makes it again; either
+			// way it is to be done to what is there then.
+			return nil, &retry{&Lost{p.want.Name, "it was stored, and deleted by somebody else right after", nil}}
 		case now.Version <= version, holds(p.first, p.want, now), p.follows(ctx, now, version):
 			return now, nil
 		}

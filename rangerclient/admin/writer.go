@@ -139,6 +139,12 @@ func (r *retry) Error() string { return r.cause.Error() }
 
 func (w *Writer) once(ctx context.Context, at Place, edit EditFunc) (*model.Policy, error) {
 	base, err := w.find(ctx, at)
+	if err == nil && base != nil && w.behind(base) {
+		// What was lost comes back first: an edit must not count with its absence.
+		if _, err = w.look(ctx, base.ID, w.watched.version(base.ID), true); err == nil || KindOf(err) != "" {
+			base, err = w.find(ctx, at)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -281,6 +287,8 @@ func (w *Writer) update(ctx context.Context, base, ours *model.Policy) (*model.P
 			return nil, &Lost{ours.Name, fmt.Sprintf("it was changed at the same time by somebody else, and that change could not be put back: compare its versions %d and later", base.Version), err}
 		}
 		return nil, fmt.Errorf("policy %q was changed by somebody else at the same time: %w; nothing of this change was kept", ours.Name, err)
+	case p.written && kind == NotFound:
+		return nil, &retry{&Lost{ours.Name, "somebody else deleted it while it was changed", err}}
 	case p.written:
 		return nil, &Lost{ours.Name, fmt.Sprintf("somebody else changed it at the same time, and both changes could not be brought together: compare its versions %d and later", base.Version), err}
 	case kind == NotFound, kind == Conflict:
@@ -342,7 +350,9 @@ func (w *Writer) delete(ctx context.Context, base *model.Policy) error {
 		return nil
 	}
 	last.ID, last.GUID, last.Version = 0, "", 0
-	if _, err := w.server.CreatePolicy(ctx, last); err != nil {
+	if _, err := w.server.CreatePolicy(ctx, last); KindOf(err) == Exists || KindOf(err) == Conflict {
+		return &retry{err} // who changed it made it again
+	} else if err != nil {
 		return &Lost{base.Name, "it was deleted while somebody else changed it, and could not be made again: restore it from its history", err}
 	}
 	return fmt.Errorf("policy %q was changed by somebody else while it was deleted: %w; it is there again", base.Name, &MergeConflict{[]string{"its existence"}})

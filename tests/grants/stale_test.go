@@ -60,7 +60,11 @@ func TestStaleWriter(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if l.Restored.IsZero() {
-			t.Errorf("not written again: %s", l)
+			// A server that sees a policy for the first time leaves that to the one that
+			// made it.
+			if !strings.Contains(l.Doubt, "before this server looked") {
+				t.Errorf("not written again: %s", l)
+			}
 			return
 		}
 		restored++
@@ -125,6 +129,7 @@ func TestStaleWriter(t *testing.T) {
 		k, rng := a.Grants(), rand.New(rand.NewPCG(uint64(n), 5))
 		wait.Go(func() {
 			for range 100 {
+				time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond) // so that the plain writer has its turns
 				table, user := []string{"a", "b", "c", "d"}[2*n+rng.IntN(2)], []string{"ann", "ben"}[rng.IntN(2)]
 				verb := []grants.Verb{grants.Grant, grants.Grant, grants.Revoke}[rng.IntN(3)]
 				_, err := k.Apply(ctx, policy.Author{User: "root"}, grantOn(verb, table, user))

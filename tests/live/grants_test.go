@@ -16,6 +16,16 @@ import (
 // anybody else has then comes from a GRANT.
 func closed(t testing.TB) {
 	t.Helper()
+	finds := func(want bool) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); (rows(as(t, "alice", "SHOW DATABASES")) != "information_schema") != want; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("alice finds something: not %v within %s", want, patience)
+			}
+		}
+	}
+	orders(t)                         // so that there is something to find
+	t.Cleanup(func() { finds(true) }) // after the others
 	for _, name := range []string{"readers of catalogs", "readers of namespaces", "readers of tables"} {
 		path := "public/v2/api/service/" + polarisService + "/policy/" + url.PathEscape(name)
 		p := server.must(t, "GET", path, nil)
@@ -34,6 +44,7 @@ func closed(t testing.TB) {
 		}
 		server.must(t, "PUT", id, p)
 	}
+	finds(false)
 	t.Cleanup(func() { // those of the test
 		for _, p := range written(t) {
 			_, _ = server.call("DELETE", fmt.Sprintf("public/v2/api/policy/%.0f", p["id"]), nil)
