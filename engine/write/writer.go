@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 )
 
 // maxPiece is how many rows are encoded between two looks at the context.
@@ -34,6 +35,9 @@ type writer struct {
 	lanes   []*lane
 	next    int
 	stopped bool
+	// room bounds the bytes of the pieces that wait for lanes.
+	room    *semaphore.Weighted
+	waiting int64
 	routed  int64 // bytes that were given to lanes
 	number  atomic.Int64
 	rows    atomic.Int64
@@ -55,10 +59,17 @@ type lane struct {
 	writing int
 }
 
+// piece is rows on their way to a lane. held is how much of the room of the writer
+// they take.
 type piece struct {
 	part *partition
 	rec  arrow.RecordBatch
+	held int64
 }
+
+// waitingPieces is how many pieces may wait for a lane, if there is room for them:
+// enough that the input goes on while a lane encodes.
+const waitingPieces = 64
 
 // newWriter makes a writer of files with the given columns. With one worker, rows
 // keep their order.
@@ -84,11 +95,14 @@ func (j *job) newWriter(schema *iceberg.Schema, workers int) (*writer, error) {
 	}
 	memory := max(1<<20, j.o.MemoryBytes/int64(workers))
 	l.group = min(l.group, memory/2)
+	chunk := min(4<<20, memory/8)
+	w.waiting = 2 * chunk * int64(workers)
+	w.room = semaphore.NewWeighted(w.waiting)
 	w.ctx, w.cancel = context.WithCancelCause(j.ctx)
 	for range workers {
 		ln := &lane{
-			w: w, input: make(chan piece, 1), done: make(chan struct{}), open: map[*partition]*openFile{},
-			memory: memory, files: max(1, j.o.OpenFiles/workers), chunk: min(4<<20, memory/8),
+			w: w, input: make(chan piece, waitingPieces), done: make(chan struct{}), open: map[*partition]*openFile{},
+			memory: memory, files: max(1, j.o.OpenFiles/workers), chunk: chunk,
 		}
 		w.lanes = append(w.lanes, ln)
 		go ln.run()
@@ -116,12 +130,11 @@ func (w *writer) route(rec arrow.RecordBatch) error {
 	if len(w.parts.fields) == 0 {
 		at := 0
 		if w.routed > aloneBytes {
-			w.next = (w.next + 1) % len(w.lanes)
-			at = w.next
+			at = w.idlest()
 		}
 		w.routed += sizeOf(rec)
 		rec.Retain()
-		return w.send(at, piece{nil, rec})
+		return w.send(at, piece{rec: rec})
 	}
 	parts, rows, err := w.parts.split(rec)
 	if err != nil {
@@ -129,26 +142,46 @@ func (w *writer) route(rec arrow.RecordBatch) error {
 	}
 	if len(parts) == 1 {
 		rec.Retain()
-		return w.send(parts[0].lane, piece{parts[0], rec})
+		return w.send(parts[0].lane, piece{part: parts[0], rec: rec})
 	}
 	for i, p := range parts {
 		taken, err := take(w.ctx, rec, rows[i])
 		if err != nil {
 			return w.cause(err)
 		}
-		if err := w.send(p.lane, piece{p, taken}); err != nil {
+		if err := w.send(p.lane, piece{part: p, rec: taken}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// idlest is the lane for which the fewest pieces wait, of several the one after the
+// last.
+func (w *writer) idlest() int {
+	best := (w.next + 1) % len(w.lanes)
+	for i := range w.lanes {
+		at := (w.next + 1 + i) % len(w.lanes)
+		if len(w.lanes[at].input) < len(w.lanes[best].input) {
+			best = at
+		}
+	}
+	w.next = best
+	return best
+}
+
 func (w *writer) send(lane int, p piece) error {
+	p.held = min(sizeOf(p.rec), w.waiting)
+	if w.room.Acquire(w.ctx, p.held) != nil {
+		p.rec.Release()
+		return context.Cause(w.ctx)
+	}
 	select {
 	case w.lanes[lane].input <- p:
 		return nil
 	case <-w.ctx.Done():
 		p.rec.Release()
+		w.room.Release(p.held)
 		return context.Cause(w.ctx)
 	}
 }
@@ -231,6 +264,7 @@ func (l *lane) run() {
 		}
 		err := l.add(p)
 		p.rec.Release()
+		l.w.room.Release(p.held)
 		if err != nil {
 			l.w.cancel(err)
 			return
