@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // mount mounts something at dir for the time of the test. Where that is impossible,
@@ -103,7 +104,11 @@ func (s *site) refused(what string, err error, want uint16, cause string) {
 			s.Errorf("%s: the error has %q: %v", what, bad, err)
 		}
 	}
+	// The client may hear of it before the log is read.
 	log := s.servers[0].Output()
+	for end := time.Now().Add(5 * time.Second); !strings.Contains(log, cause) && time.Now().Before(end); log = s.servers[0].Output() {
+		time.Sleep(20 * time.Millisecond)
+	}
 	if !strings.Contains(log, cause) {
 		s.Errorf("%s: the log does not say %q\n%s", what, cause, s.log())
 	}
