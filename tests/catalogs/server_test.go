@@ -17,6 +17,7 @@ import (
 	"sqe/catalog"
 	"sqe/catalog/rest"
 	"sqe/plan"
+	"sqe/tests/catalogstest"
 	"sqe/tests/sqetest"
 )
 
@@ -128,19 +129,19 @@ func foreignFile(t *testing.T, s *sqetest.Server) {
 	admin := s.Open("admin")
 	defer admin.Close()
 	// A writer that is not confined.
-	everywhere := *running
-	everywhere.Warehouse = "/"
-	c := openREST(t, &everywhere, rest.Options{})
+	c := catalogstest.REST(rest.Options{URI: running.Address}, "/")(t)
 	defer c.Close()
-	must(t, second(c.Commit(ctx, in("shop", "orders"), rows(`[{"id": 7}]`))))
-	before := load(t, c, in("shop", "orders"))
+	orders := plan.TableName{Catalog: "lake", Namespace: []string{"shop"}, Name: "orders"}
+	must(t, second(c.Commit(ctx, orders, catalogstest.Rows(`[{"id": 7}]`))))
+	before, err := c.Table(ctx, orders, plan.AsOf{}, "")
+	must(t, err)
 	files, err := before.Handle.(*catalog.Handle).Table.Scan().PlanFiles(ctx)
 	must(t, err)
 	text, err := os.ReadFile(strings.TrimPrefix(strings.TrimPrefix(files[0].File.FilePath(), "file://"), "file:"))
 	must(t, err)
 	outside := filepath.Join(s.Dir, "warehouse", "stolen.parquet")
 	must(t, os.WriteFile(outside, text, 0o600))
-	must(t, second(c.Commit(ctx, in("shop", "orders"), func(ctx context.Context, tx *table.Transaction, now *plan.Table) error {
+	must(t, second(c.Commit(ctx, orders, func(ctx context.Context, tx *table.Transaction, now *plan.Table) error {
 		b, err := iceberg.NewDataFileBuilder(now.Handle.(*catalog.Handle).Table.Spec(), iceberg.EntryContentData, "file:"+outside, iceberg.ParquetFile, nil, nil, nil, 1, int64(len(text)))
 		if err != nil {
 			return err
