@@ -67,6 +67,13 @@ type View struct {
 type Preloader interface {
 	// PreloadNames is for Tables and Views of the namespaces.
 	PreloadNames(ctx context.Context, namespaces [][]string)
-	// PreloadTables is for Table.
-	PreloadTables(ctx context.Context, names []plan.TableName)
+	// Preload is for Table and View. What may be kept for one statement only is kept
+	// where the context is that of one (WithStatement).
+	Preload(ctx context.Context, wanted []Wanted)
+}
+
+// Wanted is a name that will be asked for, and as what.
+type Wanted struct {
+	Name        plan.TableName
+	Table, View bool
 }

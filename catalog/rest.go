@@ -3,17 +3,16 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"sqe/catalog/objects"
@@ -28,7 +27,7 @@ import (
 // What the catalog answered to one principal is never given to another one: all
 // that is cached is kept by the scope of the token (rest.Token.Scope) and used for
 // RESTOptions.Bound at most; then the catalog is asked again. An answer with
-// credentials is not kept at all. What may not be seen is not found.
+// credentials is for one statement (WithStatement). What may not be seen is not found.
 type REST struct {
 	common
 	client *rest.Client
@@ -39,25 +38,7 @@ type REST struct {
 	told   func(context.Context, Refusal)
 	now    func() time.Time
 
-	tables *lru.Cache[scoped, *restTable]
-	views  *lru.Cache[scoped, kept[*View]]
-	lists  *lru.Cache[scoped, kept[any]]
-
-	// vends: answers hold credentials, so that none is kept.
-	vends atomic.Bool
-
-	mu sync.Mutex
-	// changes counts what this process changed: what was asked for before a change is
-	// not kept after it.
-	changes uint64
-}
-
-// scoped is what a principal asked for.
-type scoped struct{ scope, what string }
-
-type kept[T any] struct {
-	is    T
-	until time.Time
+	cache restCache
 }
 
 // restTable is a loaded table of one scope.
@@ -118,12 +99,10 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 		client: client, local: o.Local, stores: o.Objects, bound: o.Bound, log: o.Log, told: o.Refused, now: time.Now,
 	}
 	c.backend = c
-	var err error
-	if c.tables, err = lru.New[scoped, *restTable](o.CachedTables); err != nil {
-		return nil, fault.Wrap(fault.Config, err, "The number of cached tables of catalog '%s' must be positive", name)
+	if o.CachedTables < 0 {
+		return nil, fault.New(fault.Config, "The number of cached tables of catalog '%s' must be positive", name)
 	}
-	c.views, _ = lru.New[scoped, kept[*View]](o.CachedTables) // is positive
-	c.lists, _ = lru.New[scoped, kept[any]](o.CachedTables)
+	c.cache.make(o.CachedTables)
 	return c, nil
 }
 
@@ -135,63 +114,6 @@ func (c *REST) Close() error {
 
 func (c *REST) storedName() string { return c.name }
 
-func (c *REST) changesNow() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changes
-}
-
-// changed forgets the lists and, of a table or view, what is known.
-func (c *REST) changed(names ...plan.TableName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.changes++
-	c.lists.Purge()
-	for _, n := range names {
-		for _, k := range c.tables.Keys() {
-			if k.what == n.Key() {
-				c.tables.Remove(k)
-			}
-		}
-		for _, k := range c.views.Keys() {
-			if k.what == n.Key() {
-				c.views.Remove(k)
-			}
-		}
-	}
-}
-
-// errHidden: the principal may not look.
-var errHidden = errors.New("hidden")
-
-// listed keeps a list for as long as the right to see it. What ask says is hidden is
-// an empty list, which is not kept.
-func listed[T any](ctx context.Context, c *REST, what string, ask func() (T, error)) (T, error) {
-	var none T
-	scope, err := c.client.Scope(ctx)
-	if err != nil {
-		return none, c.failed(ctx, err)
-	}
-	key, asked := scoped{scope, what}, c.now()
-	if k, ok := c.lists.Get(key); ok && asked.Before(k.until) {
-		return k.is.(T), nil
-	}
-	before := c.changesNow()
-	list, err := ask()
-	if errors.Is(err, errHidden) {
-		return none, nil
-	}
-	if err != nil {
-		return none, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if before == c.changes {
-		c.lists.Add(key, kept[any]{list, asked.Add(c.bound)})
-	}
-	return list, nil
-}
-
 // How wide and deep namespaces are asked for.
 const (
 	together       = 16
@@ -202,7 +124,7 @@ const (
 // Namespaces implements Catalog. It asks for the namespaces below each one, several
 // at a time; below one that the principal may not look into there are none.
 func (c *REST) Namespaces(ctx context.Context) ([][]string, error) {
-	all, err := listed(ctx, c, "namespaces", func() ([][]string, error) { return c.allNamespaces(ctx) })
+	all, err := listed(ctx, c, "namespaces", plan.TableName{}, func() ([][]string, error) { return c.allNamespaces(ctx) })
 	return slices.Clone(all), err
 }
 
@@ -222,7 +144,7 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 				hidden := c.hides(ctx, err, plan.TableName{Namespace: parent})
 				switch {
 				case len(parent) == 0 && hidden:
-					return errHidden
+					return fmt.Errorf("%w: %w", errHidden, err)
 				case hidden, len(parent) > 0 && rest.Is(err, http.StatusNotFound):
 					return nil // it may not be looked into, or was dropped
 				}
@@ -252,11 +174,11 @@ func (c *REST) Views(ctx context.Context, namespace []string) ([]string, error) 
 }
 
 func (c *REST) names(ctx context.Context, kind string, namespace []string, ask func(context.Context, []string) ([]string, error)) ([]string, error) {
-	all, err := listed(ctx, c, kind+" "+JoinDatabase(namespace...), func() ([]string, error) {
+	all, err := listed(ctx, c, kind+" "+JoinDatabase(namespace...), plan.TableName{Namespace: namespace}, func() ([]string, error) {
 		names, err := ask(ctx, namespace)
 		if c.hides(ctx, err, plan.TableName{Namespace: namespace}) {
 			// The namespace may be seen in the list above it: nothing in it may.
-			return nil, errHidden
+			return nil, fmt.Errorf("%w: %w", errHidden, err)
 		}
 		if err != nil {
 			return nil, c.namespaceFault(ctx, err, namespace)
@@ -296,8 +218,13 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
-	key, asked := scoped{scope, name.Key()}, c.now()
-	old, ok := c.tables.Get(key)
+	key, asked := scoped{scope, tableKind + name.Key()}, c.now()
+	if !afresh {
+		if a, ok := taken(ctx, c, key); ok {
+			return a.table, a.err
+		}
+	}
+	old, ok := c.cache.tables.Get(key)
 	etag := ""
 	if ok {
 		old.mu.Lock()
@@ -307,11 +234,18 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 			return old, nil
 		}
 		etag = old.answer.ETag
+	} else if !afresh {
+		if ok, err := c.absence(ctx, key, asked); ok {
+			return nil, err
+		}
+		if c.isView(scope, name, asked) {
+			return nil, missing(name)
+		}
 	}
-	before := c.changesNow()
+	before := c.cache.now()
 	answer, err := c.client.LoadTable(ctx, name.Namespace, name.Name, etag)
 	if err == nil && answer == nil {
-		if before == c.changesNow() {
+		if before == c.cache.now() {
 			old.mu.Lock()
 			old.until = asked.Add(c.bound)
 			old.mu.Unlock()
@@ -319,21 +253,17 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		return old, nil
 	}
 	if err != nil {
-		c.tables.Remove(key)
-		return nil, c.tableFault(ctx, err, name, true)
+		c.cache.tables.Remove(key)
+		return nil, c.missed(key, asked, before, c.tableFault(ctx, err, name, true), err, name)
 	}
 	loaded, err := c.admit(name, answer, nil)
 	if err != nil {
-		c.tables.Remove(key)
+		c.cache.tables.Remove(key)
 		return nil, err
 	}
 	loaded.until = asked.Add(c.bound)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	secret := vended(answer)
-	c.vends.Store(secret)
-	if before == c.changes && !secret {
-		c.tables.Add(key, loaded)
+	if !loaded.vended {
+		c.cache.add(before, func() { c.cache.tables.Add(key, loaded) })
 	}
 	return loaded, nil
 }
@@ -407,43 +337,4 @@ func (c *REST) evict(t *plan.Table) { c.changed(t.Name) }
 func (c *REST) hasTable(ctx context.Context, name plan.TableName) error {
 	_, err := c.load(ctx, name, true)
 	return err
-}
-
-// PreloadNames implements Preloader.
-func (c *REST) PreloadNames(ctx context.Context, namespaces [][]string) {
-	var work []func()
-	for _, ns := range namespaces {
-		work = append(work, func() { _, _ = c.Tables(ctx, ns) }, func() { _, _ = c.Views(ctx, ns) })
-	}
-	c.preload(ctx, work)
-}
-
-// PreloadTables implements Preloader.
-func (c *REST) PreloadTables(ctx context.Context, names []plan.TableName) {
-	var work []func()
-	for _, n := range names {
-		work = append(work, func() {
-			if !c.vends.Load() {
-				_, _ = c.load(ctx, n, false)
-			}
-		})
-	}
-	c.preload(ctx, work)
-}
-
-// preload does several things at a time, where their answers are kept.
-func (c *REST) preload(ctx context.Context, work []func()) {
-	if c.bound <= 0 {
-		return
-	}
-	// What the server says of itself is asked for once, and not by each of them.
-	if _, err := c.client.HasViews(ctx); err != nil {
-		return
-	}
-	var g errgroup.Group
-	g.SetLimit(together)
-	for _, w := range work {
-		g.Go(func() error { w(); return nil })
-	}
-	_ = g.Wait()
 }

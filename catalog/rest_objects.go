@@ -125,17 +125,23 @@ func (c *REST) hasView(ctx context.Context, name plan.TableName) error {
 }
 
 func (c *REST) loadView(ctx context.Context, name plan.TableName) (*view.View, error) {
+	v, _, err := c.askView(ctx, name)
+	return v, err
+}
+
+// askView is loadView with what the catalog answered instead.
+func (c *REST) askView(ctx context.Context, name plan.TableName) (_ *view.View, cause, err error) {
 	if has, err := c.client.HasViews(ctx); err != nil || !has {
 		if err != nil {
-			return nil, c.failed(ctx, err)
+			return nil, err, c.failed(ctx, err)
 		}
-		return nil, missing(name)
+		return nil, nil, missing(name)
 	}
 	answer, err := c.client.LoadView(ctx, name.Namespace, name.Name)
 	if err != nil {
-		return nil, c.tableFault(ctx, err, name, true)
+		return nil, err, c.tableFault(ctx, err, name, true)
 	}
-	return view.New(append(slices.Clone(name.Namespace), name.Name), answer.Metadata, answer.Location), nil
+	return view.New(append(slices.Clone(name.Namespace), name.Name), answer.Metadata, answer.Location), nil, nil
 }
 
 // View implements Catalog.
@@ -144,25 +150,24 @@ func (c *REST) View(ctx context.Context, name plan.TableName) (*View, error) {
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
-	key, asked := scoped{scope, name.Key()}, c.now()
-	if k, ok := c.views.Get(key); ok && asked.Before(k.until) {
+	key, asked := scoped{scope, viewKind + name.Key()}, c.now()
+	if k, ok := c.cache.views.Get(key); ok && asked.Before(k.until) {
 		return k.is, nil
 	}
-	before := c.changesNow()
-	loaded, err := c.loadView(ctx, name)
-	if err != nil {
-		c.views.Remove(key)
+	if ok, err := c.absence(ctx, key, asked); ok {
 		return nil, err
+	}
+	before := c.cache.now()
+	loaded, cause, err := c.askView(ctx, name)
+	if err != nil {
+		c.cache.views.Remove(key)
+		return nil, c.missed(key, asked, before, err, cause, name)
 	}
 	v, err := planView(loaded, name, c.storedName())
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if before == c.changes {
-		c.views.Add(key, kept[*View]{v, asked.Add(c.bound)})
-	}
+	c.cache.add(before, func() { c.cache.views.Add(key, kept[*View]{v, asked.Add(c.bound)}) })
 	return v, nil
 }
 

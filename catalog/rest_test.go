@@ -394,8 +394,11 @@ func TestRESTApart(t *testing.T) {
 	now = now.Add(200 * time.Millisecond)
 	sees("alice", false)
 	bar("alice", false)
-	sees("alice", true) // a refusal is not kept
+	sees("alice", false) // a refusal is kept
+	now = now.Add(absentFor)
+	sees("alice", true) // and not as long as what was shown
 	bar("bob", false)
+	now = now.Add(absentFor)
 	sees("bob", true)
 	// Nothing has changed: the catalog is asked, and need not say it all again.
 	now = now.Add(6 * time.Second)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"sqe/catalog"
@@ -18,6 +19,21 @@ type ahead struct {
 	mu        sync.Mutex
 	databases walk
 	tables    map[string]*walk // by database
+	expected  map[string]bool  // the names that were asked for together
+}
+
+// first reports whether a name is expected for the first time.
+func (a *ahead) first(key string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.expected == nil {
+		a.expected = map[string]bool{}
+	}
+	if a.expected[key] {
+		return false
+	}
+	a.expected[key] = true
+	return true
 }
 
 // walk is a way through a list.
@@ -96,31 +112,32 @@ func (r relations) tablesAhead(ctx context.Context, cat catalog.Catalog, databas
 		next = w.next(name)
 	}
 	r.st.ahead.mu.Unlock()
-	var tables []plan.TableName
+	var tables []catalog.Wanted
 	for _, n := range next {
 		full, _, err := r.st.engine.catalogs.Resolve(database, n)
 		if err != nil {
 			continue
 		}
 		if d, err := r.st.authorize(policy.TableObject(full), policy.TableDataRead); err == nil && d.Allow {
-			tables = append(tables, full)
+			tables = append(tables, catalog.Wanted{Name: full, Table: true})
 		}
 	}
 	if len(tables) > 1 {
-		p.PreloadTables(ctx, tables)
+		p.Preload(ctx, tables)
 	}
 }
 
-// named has the tables that a statement names, as far as the principal may read them:
-// binding asks for one after the other.
-func (r relations) named(ctx context.Context, sql *parse.SQL) {
-	if !slices.ContainsFunc(r.st.engine.catalogs.All(), func(c catalog.Catalog) bool { _, ok := c.(catalog.Preloader); return ok }) {
-		return
-	}
-	tables := map[catalog.Preloader][]plan.TableName{}
-	for _, n := range parse.Names(sql.AST) {
+// expect has what a statement names asked for together, as far as the principal may
+// read it: binding asks for one after the other. Names without a database are in the
+// one given.
+func (r relations) expect(ctx context.Context, names []parse.Named, database string) {
+	wanted := map[catalog.Preloader][]catalog.Wanted{}
+	for _, n := range names {
 		if n.Database == "" {
-			n.Database = r.st.session.vars.Database()
+			n.Database = database
+		}
+		if n.Database == "" || slices.ContainsFunc(systemDatabases, func(own string) bool { return strings.EqualFold(n.Database, own) }) {
+			continue
 		}
 		name, _ := metadataSuffix(n.Name)
 		full, cat, err := r.st.engine.catalogs.Resolve(n.Database, name)
@@ -128,17 +145,42 @@ func (r relations) named(ctx context.Context, sql *parse.SQL) {
 			continue
 		}
 		p, ok := cat.(catalog.Preloader)
-		if !ok || slices.ContainsFunc(tables[p], func(o plan.TableName) bool { return o.Key() == full.Key() }) {
+		if !ok || !r.st.ahead.first(full.Key()) {
 			continue
 		}
-		if d, err := r.st.authorize(policy.TableObject(full), policy.TableDataRead); err == nil && d.Allow {
-			tables[p] = append(tables[p], full)
+		if w := r.wanted(full); w.Table || w.View {
+			wanted[p] = append(wanted[p], w)
 		}
 	}
-	for p, names := range tables {
-		if len(names) > 1 {
-			p.PreloadTables(ctx, names)
+	var g sync.WaitGroup
+	for p, all := range wanted {
+		if len(all) > 1 || len(wanted) > 1 {
+			g.Go(func() { p.Preload(ctx, all) })
 		}
+	}
+	g.Wait()
+}
+
+// wanted is as what the principal may read a name.
+func (r relations) wanted(name plan.TableName) catalog.Wanted {
+	object := policy.TableObject(name)
+	view := object
+	view.View = true
+	w := catalog.Wanted{Name: name}
+	if d, err := r.st.authorize(object, policy.TableDataRead); err == nil {
+		w.Table = d.Allow
+	}
+	if d, err := r.st.authorize(view, policy.ViewProps); err == nil {
+		w.View = d.Allow
+	}
+	return w
+}
+
+// expectView is expect of the query of a view, whose names without a database are in
+// that of the view.
+func (r relations) expectView(ctx context.Context, text, database string) {
+	if stmt, rest, err := parse.Parse(text); err == nil && rest == "" {
+		r.expect(ctx, parse.NamesOf(stmt), database)
 	}
 }
 

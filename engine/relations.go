@@ -67,6 +67,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		if d.Allow {
 			v, err := cat.View(ctx, full)
 			if err == nil {
+				r.expectView(ctx, v.SQL, database)
 				return &bind.Relation{View: v}, nil
 			}
 			if !fault.Is(err, fault.NotFound) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"sqe/catalog"
 	"sqe/engine/bind"
 	"sqe/engine/parse"
 	"sqe/fault"
@@ -136,6 +137,7 @@ func (s *Session) Prepare(ctx context.Context, text string) (*Prepared, error) {
 		if sql.Kind != parse.Query && sql.Kind != parse.Show {
 			return &Result{}, nil
 		}
+		relations{st}.expect(ctx, parse.NamesOf(sql), s.vars.Database())
 		p.Params, p.Columns, err = s.engine.binder.Describe(ctx, s.vars, relations{st}, sql)
 		return &Result{}, err
 	})
@@ -188,7 +190,7 @@ func (s *Session) statement(ctx context.Context, kind, fingerprint string, f fun
 		return nil, err
 	}
 	st := s.begin()
-	ctx = identity.WithPrincipal(ctx, s.principal)
+	ctx = catalog.WithStatement(identity.WithPrincipal(ctx, s.principal))
 	if s.login.Credential != nil {
 		ctx = identity.WithCredential(ctx, s.login.Credential)
 	}

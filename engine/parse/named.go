@@ -54,3 +54,55 @@ func Names(ast sqlparser.SQLNode) []Named {
 	}
 	return slices.DeleteFunc(out, func(n Named) bool { return n.Database == "" && expressions[strings.ToLower(n.Name)] })
 }
+
+// NamesOf is Names of a statement that reads or changes rows, with the table that it
+// changes.
+func NamesOf(stmt Statement) []Named {
+	var out []Named
+	add := func(all ...Named) {
+		for _, n := range all {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	target := func(t TableRef) { add(Named{t.Database, t.Name}) }
+	expr := func(e *Expr) {
+		if e != nil {
+			add(Names(e.AST)...)
+		}
+	}
+	set := func(list []Assignment) {
+		for _, a := range list {
+			expr(&a.Value)
+		}
+	}
+	switch x := stmt.(type) {
+	case *SQL:
+		add(Names(x.AST)...)
+	case *Insert:
+		target(x.Table)
+		if x.Source != nil {
+			add(Names(x.Source.AST)...)
+		}
+	case *Delete:
+		target(x.Table)
+		expr(x.Where)
+	case *Update:
+		target(x.Table)
+		set(x.Set)
+		expr(x.Where)
+	case *Merge:
+		target(x.Table)
+		add(Names(x.Source.AST)...)
+		expr(&x.On)
+		for _, c := range x.Clauses {
+			expr(c.And)
+			set(c.Set)
+			for _, v := range c.Values {
+				expr(&v.Expr)
+			}
+		}
+	}
+	return out
+}

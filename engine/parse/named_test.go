@@ -29,3 +29,28 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOf: a statement that changes rows names the table that it changes and all
+// that it reads.
+func TestNamesOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"SELECT * FROM a JOIN s.b":                                        "[{ a} {s b}]",
+		"INSERT INTO s.t SELECT * FROM a WHERE x IN (SELECT 1 FROM b)":    "[{s t} { a} { b}]",
+		"INSERT INTO t VALUES (1)":                                        "[{ t}]",
+		"DELETE FROM t WHERE EXISTS (SELECT 1 FROM a)":                    "[{ t} { a}]",
+		"DELETE FROM t":                                                   "[{ t}]",
+		"UPDATE t SET x = (SELECT 1 FROM a) WHERE y IN (SELECT 1 FROM b)": "[{ t} { a} { b}]",
+		"MERGE INTO t USING s.a AS s ON t.id = s.id AND EXISTS (SELECT 1 FROM b) WHEN MATCHED AND EXISTS (SELECT 1 FROM c) THEN UPDATE SET x = (SELECT 1 FROM d) WHEN NOT MATCHED THEN INSERT (x) VALUES ((SELECT 1 FROM e))": "[{ t} {s a} { b} { c} { d} { e}]",
+		"MERGE INTO t USING (SELECT * FROM a) AS s ON t.id = s.id WHEN MATCHED THEN DELETE": "[{ t} { a}]",
+		"DROP TABLE t": "[]",
+	} {
+		stmt, _, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := fmt.Sprint(NamesOf(stmt)); got != want {
+			t.Errorf("%s: %v, want %s", text, got, want)
+		}
+	}
+}

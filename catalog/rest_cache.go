@@ -1,0 +1,270 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/errgroup"
+
+	"sqe/fault"
+	"sqe/plan"
+)
+
+// absentFor is how long it is kept, within the bound, that something is not there or
+// may not be seen. It is shorter than the bound: a right that is given is missed at
+// once, and a right that is taken away is not.
+const absentFor = time.Second
+
+// scoped is what a principal asked for: a kind and a name.
+type scoped struct{ scope, what string }
+
+// The kinds of scoped.what.
+const (
+	tableKind = "table "
+	viewKind  = "view "
+)
+
+type kept[T any] struct {
+	is    T
+	until time.Time
+}
+
+// absence is what the catalog did not show to a scope, and what was said of it.
+type absence struct {
+	err error // the fault; nil: an empty list
+	// refused is the answer of the catalog when it was a refusal, and object what it was
+	// about: the operator is told each time.
+	refused error
+	object  plan.TableName
+	until   time.Time
+}
+
+// restCache keeps answers of the catalog by who asked. All of it is bounded by number.
+type restCache struct {
+	tables *lru.Cache[scoped, *restTable]
+	views  *lru.Cache[scoped, kept[*View]]
+	lists  *lru.Cache[scoped, kept[any]]
+	absent *lru.Cache[scoped, absence]
+
+	mu sync.Mutex
+	// changes counts what this process changed: what was asked for before a change is
+	// not kept after it.
+	changes uint64
+}
+
+// make sets the number of entries of each kind, which is positive.
+func (k *restCache) make(n int) {
+	k.tables, _ = lru.New[scoped, *restTable](n)
+	k.views, _ = lru.New[scoped, kept[*View]](n)
+	k.lists, _ = lru.New[scoped, kept[any]](n)
+	k.absent, _ = lru.New[scoped, absence](n)
+}
+
+// now is the count of changes, to be taken before the catalog is asked.
+func (k *restCache) now() uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changes
+}
+
+// add keeps an answer, unless something was changed since it was asked for.
+func (k *restCache) add(before uint64, add func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if before == k.changes {
+		add()
+	}
+}
+
+// changed forgets the lists, what was absent and, of a table or view, what is known.
+func (c *REST) changed(names ...plan.TableName) {
+	k := &c.cache
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.changes++
+	k.lists.Purge()
+	k.absent.Purge()
+	for _, n := range names {
+		for _, key := range k.tables.Keys() {
+			if key.what == tableKind+n.Key() {
+				k.tables.Remove(key)
+			}
+		}
+		for _, key := range k.views.Keys() {
+			if key.what == viewKind+n.Key() {
+				k.views.Remove(key)
+			}
+		}
+	}
+}
+
+// absence is the fault that is kept of an object that was not shown; false: none is.
+func (c *REST) absence(ctx context.Context, key scoped, asked time.Time) (ok bool, err error) {
+	a, ok := c.cache.absent.Get(key)
+	if !ok || !asked.Before(a.until) {
+		return false, nil
+	}
+	if a.refused != nil {
+		c.hides(ctx, a.refused, a.object)
+	}
+	return true, a.err
+}
+
+// missed keeps that an object was not shown, and returns the fault. cause is what the
+// catalog answered. Other faults pass.
+func (c *REST) missed(key scoped, asked time.Time, before uint64, err, cause error, object plan.TableName) error {
+	life := min(absentFor, c.bound)
+	if life <= 0 || err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase) {
+		return err
+	}
+	a := absence{err: err, object: object, until: asked.Add(life)}
+	if statusOf(cause) == http.StatusForbidden {
+		a.refused = cause
+	}
+	c.cache.add(before, func() { c.cache.absent.Add(key, a) })
+	return err
+}
+
+// isView reports whether the scope was shown a view of that name within the bound: it
+// was no table then.
+func (c *REST) isView(scope string, name plan.TableName, asked time.Time) bool {
+	v, ok := c.cache.views.Get(scoped{scope, viewKind + name.Key()})
+	return ok && asked.Before(v.until)
+}
+
+// errHidden: the principal may not look.
+var errHidden = errors.New("hidden")
+
+// listed keeps a list for as long as the right to see it. What ask says is hidden is
+// an empty list.
+func listed[T any](ctx context.Context, c *REST, what string, object plan.TableName, ask func() (T, error)) (T, error) {
+	var none T
+	scope, err := c.client.Scope(ctx)
+	if err != nil {
+		return none, c.failed(ctx, err)
+	}
+	key, asked := scoped{scope, what}, c.now()
+	if k, ok := c.cache.lists.Get(key); ok && asked.Before(k.until) {
+		return k.is.(T), nil
+	}
+	if ok, err := c.absence(ctx, key, asked); ok {
+		return none, err
+	}
+	before := c.cache.now()
+	list, err := ask()
+	if errors.Is(err, errHidden) {
+		return none, c.missed(key, asked, before, nil, err, object)
+	}
+	if err != nil {
+		return none, c.missed(key, asked, before, err, err, object)
+	}
+	c.cache.add(before, func() { c.cache.lists.Add(key, kept[any]{list, asked.Add(c.bound)}) })
+	return list, nil
+}
+
+// statement holds what was asked for ahead and is for one statement alone.
+type statement struct {
+	mu    sync.Mutex
+	ahead map[*REST]map[scoped]ahead
+}
+
+// ahead is a table that was asked for ahead, or the fault.
+type ahead struct {
+	table  *restTable
+	err    error
+	before uint64 // the count of changes when it was asked for
+}
+
+type statementKey struct{}
+
+// WithStatement begins a statement: what a Preloader may not keep any longer it keeps
+// for the statement of the context.
+func WithStatement(ctx context.Context) context.Context {
+	return context.WithValue(ctx, statementKey{}, &statement{ahead: map[*REST]map[scoped]ahead{}})
+}
+
+// hand gives the statement of a context an answer that nobody else may have, for the
+// first one who asks.
+func hand(ctx context.Context, c *REST, key scoped, a ahead) {
+	s, ok := ctx.Value(statementKey{}).(*statement)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ahead[c] == nil {
+		s.ahead[c] = map[scoped]ahead{}
+	}
+	s.ahead[c][key] = a
+}
+
+// taken is what the statement was handed, unless something was changed since it was
+// asked for.
+func taken(ctx context.Context, c *REST, key scoped) (ahead, bool) {
+	s, ok := ctx.Value(statementKey{}).(*statement)
+	if !ok {
+		return ahead{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.ahead[c][key]
+	delete(s.ahead[c], key)
+	return a, ok && a.before == c.cache.now()
+}
+
+// PreloadNames implements Preloader.
+func (c *REST) PreloadNames(ctx context.Context, namespaces [][]string) {
+	if c.bound <= 0 {
+		return
+	}
+	var work []func()
+	for _, ns := range namespaces {
+		work = append(work, func() { _, _ = c.Tables(ctx, ns) }, func() { _, _ = c.Views(ctx, ns) })
+	}
+	c.preload(ctx, work)
+}
+
+// Preload implements Preloader. A name is looked for as binding will: a table first.
+func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
+	scope, err := c.client.Scope(ctx)
+	if err != nil {
+		return
+	}
+	var work []func()
+	for _, w := range wanted {
+		work = append(work, func() {
+			if w.Table {
+				key, before := scoped{scope, tableKind + w.Name.Key()}, c.cache.now()
+				t, err := c.load(ctx, w.Name, false)
+				if c.bound <= 0 || err == nil && t.vended {
+					hand(ctx, c, key, ahead{t, err, before})
+				}
+				if !fault.Is(err, fault.NotFound) {
+					return
+				}
+			}
+			if w.View && c.bound > 0 {
+				_, _ = c.View(ctx, w.Name)
+			}
+		})
+	}
+	c.preload(ctx, work)
+}
+
+// preload does several things at a time.
+func (c *REST) preload(ctx context.Context, work []func()) {
+	// What the server says of itself is asked for once, and not by each of them.
+	if _, err := c.client.HasViews(ctx); err != nil {
+		return
+	}
+	var g errgroup.Group
+	g.SetLimit(together)
+	for _, w := range work {
+		g.Go(func() error { w(); return nil })
+	}
+	_ = g.Wait()
+}
