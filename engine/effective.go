@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -38,15 +39,8 @@ func (st *statement) effectivePolicy(ctx context.Context, x *parse.ShowEffective
 	}
 	who := st.principal
 	if !self {
-		who = identity.Principal{Name: x.User}
 		known := false
-		if st.engine.principals != nil {
-			var p identity.Principal
-			if p, known = st.engine.principals(x.User); known {
-				who = p
-			}
-		}
-		if !known {
+		if who, known = st.known(x.User); !known {
 			out.row("note", "", "the user is not in the configuration of this server; groups and roles count as the policy sources know them, not what a login would bring", "")
 		}
 	}
@@ -100,6 +94,9 @@ func (st *statement) policyOf(ctx context.Context, who identity.Principal, t *pl
 		}
 		out.row("denied", "", "may not read the table: "+string(gate.Reason), strings.Join(by, "; "))
 	}
+	if gate.ByAddress {
+		out.row("note", "", gateByAddress(who), "")
+	}
 	b, err := other.bound(ctx, t)
 	if fault.Is(err, fault.PolicyBroken) {
 		why := err.Error()
@@ -114,6 +111,11 @@ func (st *statement) policyOf(ctx context.Context, who identity.Principal, t *pl
 	}
 	describePolicy(t, b.Record(), out, true)
 	return nil
+}
+
+// gateByAddress says, for administrators, that the object gate is asked for an address.
+func gateByAddress(who identity.Principal) string {
+	return "whether the table may be read depends on the address of the client (" + cmp.Or(who.Address, "not known") + ")"
 }
 
 // describePolicy writes the record of one table: filters, then masks, then columns

@@ -17,6 +17,7 @@ import (
 	"sqe/engine/parse"
 	"sqe/fault"
 	"sqe/plan"
+	"sqe/rewrite"
 )
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -127,7 +128,7 @@ func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, 
 		return nil, err
 	}
 	st.record = who.record
-	record := st.record
+	record := who.gated(st.record)
 	if !st.principal.Admin {
 		record = record.Public()
 	}
@@ -145,6 +146,21 @@ func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, 
 		out.row(l.Table, l.Column, l.Effect, l.Policy, l.Why)
 	}
 	return out.result(), nil
+}
+
+// gated is the record with notes on what the object gate looked at.
+func (st *statement) gated(r *rewrite.Record) *rewrite.Record {
+	if r == nil {
+		return nil
+	}
+	out := &rewrite.Record{Tables: slices.Clone(r.Tables)}
+	for i := range out.Tables {
+		t := &out.Tables[i]
+		if g, ok := st.granted(t); ok && g.byAddress {
+			t.Notes = append(slices.Clip(t.Notes), gateByAddress(st.principal))
+		}
+	}
+	return out
 }
 
 // policyStatus is SHOW POLICY STATUS. Everybody may see whether the policies are

@@ -80,14 +80,15 @@ func (st *statement) probe(g policy.Grantee) func(policy.Object, policy.Privileg
 }
 
 // known is a user as far as this server and its policy sources know one who is not
-// logged in.
+// logged in. Conditions on addresses are answered as for the session that asks.
 func (st *statement) known(name string) (p identity.Principal, configured bool) {
 	if st.engine.principals != nil {
 		if p, ok := st.engine.principals(name); ok {
+			p.Address = st.principal.Address
 			return p, true
 		}
 	}
-	return identity.Principal{Name: name}, false
+	return identity.Principal{Name: name, Address: st.principal.Address}, false
 }
 
 // asker is how to ask what a grantee may do.

@@ -50,7 +50,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		r.tablesAhead(ctx, cat, database, base)
 		t, err := cat.Table(ctx, full, at, kind)
 		if err == nil {
-			r.st.allowed = append(r.st.allowed, grant{t, read.By})
+			r.st.allowed = append(r.st.allowed, grant{t, read.By, read.ByAddress})
 			return r.table(ctx, t)
 		}
 		if !fault.Is(err, fault.NotFound) {

@@ -22,7 +22,7 @@ func (s *Session) proceed(ctx context.Context) error {
 	if p.Name != s.login.Principal.Name {
 		return fault.New(fault.Internal, "the login of this session became another principal")
 	}
-	p.ActiveRoles = s.roles
+	p.ActiveRoles, p.Address = s.roles, s.principal.Address
 	s.principal = p
 	s.vars.SetPrincipal(p)
 	return nil

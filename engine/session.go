@@ -48,6 +48,7 @@ func (e *Engine) OpenLogin(l identity.Login, info ConnInfo) (*Session, error) {
 	if p.IsZero() {
 		return nil, fault.New(fault.Auth, "Access denied: no user")
 	}
+	p.Address = identity.Address(info.RemoteAddr)
 	s := &Session{engine: e, login: l, principal: p, info: info}
 	s.process = &process{id: info.ID, principal: p, remote: info.RemoteAddr, since: time.Now()}
 	s.Reset()

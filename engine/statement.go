@@ -56,6 +56,8 @@ type denial struct {
 type grant struct {
 	table *plan.Table
 	by    []policy.Origin
+	// byAddress: it depends on the address of the client.
+	byAddress bool
 }
 
 // policies takes the policy state of every source. A source that is too old

@@ -4,6 +4,7 @@
 package identity
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,9 @@ type Principal struct {
 	// ActiveRoles narrows the roles (SET ROLE); nil means all.
 	ActiveRoles []string
 	Attributes  map[string]string
+	// Address is the IP address from which the session came, without a port (Address),
+	// and "" when it is not known: conditions of policies look at it.
+	Address string
 	// Admin may see policies in full, other people's statements and the status of
 	// the server. It grants no access to data.
 	Admin bool
@@ -27,7 +31,7 @@ type Principal struct {
 func (p Principal) IsZero() bool { return p.Name == "" }
 
 // Key is a string that differs for principals whose decisions may differ: name,
-// groups, roles, active roles, attributes.
+// groups, roles, active roles, attributes, address.
 func (p Principal) Key() string {
 	var b strings.Builder
 	part := func(tag byte, list []string) {
@@ -51,5 +55,17 @@ func (p Principal) Key() string {
 		attrs = append(attrs, strings.ReplaceAll(k, "=", `\=`)+"="+v)
 	}
 	part('t', attrs)
+	part('i', []string{p.Address})
 	return b.String()
+}
+
+// Address is the IP address in "host:port", "" when there is none. One address has
+// one text: IPv4 is written as such, and the zone of a local IPv6 address, which says
+// by which interface it came, is left out.
+func Address(remote string) string {
+	a, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return ""
+	}
+	return a.Addr().WithZone("").Unmap().String()
 }

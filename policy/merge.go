@@ -44,6 +44,7 @@ func Merge(restrictions ...*Restrictions) *Restrictions {
 		out.Filters = append(out.Filters, r.Filters...)
 		out.Exempt = append(out.Exempt, r.Exempt...)
 		out.Notes = append(out.Notes, r.Notes...)
+		out.ByAddress = out.ByAddress || r.ByAddress
 		out.Uncacheable = out.Uncacheable || r.Uncacheable
 		out.Expires = earlier(out.Expires, r.Expires)
 		// In the order of ids, so that origins and notes do not depend on the map.
@@ -165,7 +166,7 @@ func (r ColumnRule) Masks() bool { return r.strength() != strengthNone }
 // of only when every source that decides lets it be seen.
 func MergeDecisions(decisions ...Decision) Decision {
 	out := Decision{Reason: NotDecided}
-	decided, allowed, visible := 0, 0, 0
+	decided, allowed, visible, byAddress := 0, 0, 0, false
 	var granted, denied []Origin
 	for _, d := range decisions {
 		if d.Reason == NotDecided {
@@ -173,6 +174,7 @@ func MergeDecisions(decisions ...Decision) Decision {
 			continue
 		}
 		decided++
+		byAddress = byAddress || d.ByAddress
 		if d.Visible || d.Allow {
 			visible++
 		}
@@ -189,9 +191,9 @@ func MergeDecisions(decisions ...Decision) Decision {
 	if decided == 0 {
 		return out
 	}
-	out.Visible = visible == decided
+	out.Visible, out.ByAddress = visible == decided, byAddress
 	if allowed == decided {
-		return Decision{Allow: true, Visible: true, Reason: Granted, By: granted}
+		return Decision{Allow: true, Visible: true, Reason: Granted, By: granted, ByAddress: byAddress}
 	}
 	out.By = denied
 	return out

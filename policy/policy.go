@@ -77,6 +77,9 @@ type Decision struct {
 	Visible bool
 	Reason  Reason
 	By      []Origin
+	// ByAddress: a policy looked at the address of the client, and from another one the
+	// answer may be another one.
+	ByAddress bool
 }
 
 // Origin says where a decision, filter or mask comes from. It is shown in full
@@ -170,9 +173,11 @@ type Restrictions struct {
 	Exempt []Exemption
 	// Notes are for the administrator: a mask on a column that never existed.
 	Notes []string
+	// ByAddress: a policy looked at the address of the client. Notes say which one.
+	ByAddress bool
 	// Expires is when the answer must be asked again; zero: with the next version.
 	Expires time.Time
-	// Uncacheable answers depended on the request (its time, its address).
+	// Uncacheable answers depended on the request beyond its principal, address and time.
 	Uncacheable bool
 }
 

@@ -50,7 +50,7 @@ func (s *State) TableTags(t *plan.Table) map[int][]string {
 		return nil
 	}
 	out := map[int][]string{}
-	subject := &eval.Subject{}
+	nobody := asker{Subject: &eval.Subject{}}
 	add := func(id int, q *eval.Request) {
 		s.tables.FindTags(q)
 		for _, tag := range q.Tags {
@@ -60,9 +60,9 @@ func (s *State) TableTags(t *plan.Table) map[int][]string {
 		}
 	}
 	r := &restriction{State: s, table: t, out: &policy.Restrictions{}}
-	add(0, s.tableRequest(subject, t))
+	add(0, s.tableRequest(nobody, t))
 	r.eachField(func(f plan.Field, _ int, paths []string) {
-		add(f.ID, s.tableRequest(subject, t).With("column", false, paths...))
+		add(f.ID, s.tableRequest(nobody, t).With("column", false, paths...))
 	})
 	return out
 }

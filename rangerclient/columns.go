@@ -10,13 +10,13 @@ import (
 )
 
 // columns finds the rule of every field.
-func (r *restriction) columns(subject *eval.Subject, now time.Time) {
+func (r *restriction) columns(now time.Time) {
 	e := r.State.tables
-	masks := e.MaskColumns(r.tableRequest(subject, r.table))
+	masks := e.MaskColumns(r.tableRequest(r.who, r.table))
 	denies := r.options.ColumnAccess != ColumnAccessIgnored && e.Denies()
-	q := r.tableRequest(subject, r.table).With("column", false, "")
+	q := r.tableRequest(r.who, r.table).With("column", false, "")
 	q.Time = now
-	defer func() { r.expires(q) }()
+	defer func() { r.depends(q) }()
 	named := map[string]bool{} // in lower case; whether the table has it
 	for _, m := range masks.Named {
 		named[strings.ToLower(m.Column)] = false

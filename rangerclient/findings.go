@@ -100,7 +100,7 @@ func (s *State) findZone(t *targets, p *eval.Policy, found []*plan.Table, tell f
 	for _, x := range found {
 		zone, ok := t.zones[x]
 		if !ok {
-			zone = s.tables.ZoneOf(s.tableRequest(&eval.Subject{}, x))
+			zone = s.tables.ZoneOf(s.tableRequest(asker{Subject: &eval.Subject{}}, x))
 			t.zones[x] = zone
 		}
 		if in = zone; zone == p.Zone {

@@ -17,7 +17,7 @@ func (s *State) Governs(t *plan.Table) policy.Governance {
 	g := &governing{State: s, table: t}
 	g.data()
 	g.denials()
-	if zone := s.tables.ZoneOf(s.tableRequest(&eval.Subject{}, t)); zone != "" {
+	if zone := s.tables.ZoneOf(s.tableRequest(asker{Subject: &eval.Subject{}}, t)); zone != "" {
 		g.add("zone\x00"+zone, true)
 	}
 	g.out.Tagged = map[int]bool{}

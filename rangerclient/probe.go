@@ -28,7 +28,7 @@ func (s *State) Probe(g policy.Grantee, o policy.Object, priv policy.Privilege) 
 	default:
 		return policy.Decision{Reason: policy.NoGrant}
 	}
-	return s.authorize(subject, o, priv)
+	return s.authorize(asker{Subject: subject}, o, priv)
 }
 
 var _ policy.Prober = (*State)(nil)

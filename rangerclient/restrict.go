@@ -25,25 +25,26 @@ func (s *State) Restrict(p identity.Principal, t *plan.Table) (*policy.Restricti
 	if t == nil || t.Name.Catalog == "" || t.Name.Name == "" || len(t.Name.Namespace) == 0 {
 		return nil, fault.New(fault.PolicyBroken, "the table has no full name, so no policy can be found for it")
 	}
-	r := &restriction{State: s, table: t, out: &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}}
+	r := &restriction{State: s, table: t, who: s.subject(s.tables, p), out: &policy.Restrictions{Complete: true, Columns: map[int]policy.ColumnRule{}}}
 	now := s.now()
 	r.above, _ = icebergTags(t.Tags[0], eval.Ancestor, "")
-	q := s.tableRequest(s.subject(s.tables, p), t)
+	q := s.tableRequest(r.who, t)
 	q.Time = now
 	s.tables.FindTags(q)
 	own, _ := icebergTags(t.Tags[0], eval.Self, "")
 	q.AddTags(own...)
 	r.filters(q)
 	if r.out.Refuse == "" {
-		r.columns(q.Subject, now)
+		r.columns(now)
 	}
-	r.expires(q)
+	r.depends(q)
 	return r.out, nil
 }
 
 // tableRequest names the table in the vocabulary of the data service.
-func (s *State) tableRequest(subject *eval.Subject, t *plan.Table) *eval.Request {
-	q := eval.NewRequest(subject, selectAccess, s.now())
+func (s *State) tableRequest(who asker, t *plan.Table) *eval.Request {
+	q := eval.NewRequest(who.Subject, selectAccess, s.now())
+	q.ClientIP = who.address
 	dotted := strings.Join(t.Name.Namespace, ".")
 	if s.tables.Type() == "trino" {
 		return q.With("catalog", false, t.Name.Catalog).With("schema", false, dotted).With("table", false, t.Name.Name)
@@ -86,13 +87,26 @@ func icebergTags(list []plan.Tag, m eval.MatchType, name string) (own, inherited
 // restriction is one answer of the data gate in the making.
 type restriction struct {
 	*State
+	who   asker
 	table *plan.Table
 	out   *policy.Restrictions
 	above []eval.Tag // tags of the table, as its columns see them
 }
 
-// expires notes until when the answers to q hold.
-func (r *restriction) expires(q *eval.Request) {
+// depends notes until when the answers to q hold, and which policies looked at the
+// address of the client.
+func (r *restriction) depends(q *eval.Request) {
+	for _, p := range q.ByAddress() {
+		r.out.ByAddress = true
+		from := r.who.address
+		if from == "" {
+			from = "not known"
+		}
+		note := describe(eval.Origin{Policy: p}) + " looks at the address of the client (" + from + "): from another one it may say something else"
+		if !slices.Contains(r.out.Notes, note) {
+			r.out.Notes = append(r.out.Notes, note)
+		}
+	}
 	if t := q.Until(); !t.IsZero() && (r.out.Expires.IsZero() || t.Before(r.out.Expires)) {
 		r.out.Expires = t
 	}
@@ -125,7 +139,7 @@ func (r *restriction) filters(q *eval.Request) {
 	if !e.TagFilters() || !e.HasTags() && len(r.table.Tags) == 0 {
 		return
 	}
-	c := r.tableRequest(q.Subject, r.table).With("column", false, "")
+	c := r.tableRequest(r.who, r.table).With("column", false, "")
 	c.Time = q.Time
 	r.eachField(func(f plan.Field, _ int, paths []string) {
 		own, inherited := icebergTags(r.table.Tags[f.ID], eval.Self, paths[0])
@@ -155,7 +169,7 @@ func (r *restriction) filters(q *eval.Request) {
 			c.Earlier, c.Tags = "", inherited
 			ask()
 		}
-		r.expires(c)
+		r.depends(c)
 	})
 }
 

@@ -114,18 +114,24 @@ func (s *State) Problems() []string {
 	return append(out, s.tables.Problems()...)
 }
 
-func (s *State) subject(e *eval.Engine, p identity.Principal) *eval.Subject {
+// asker is who asks, and from which address ("": not known).
+type asker struct {
+	*eval.Subject
+	address string
+}
+
+func (s *State) subject(e *eval.Engine, p identity.Principal) asker {
 	remembered := &s.tableSubjects
 	if e == s.objects {
 		remembered = &s.objectSubjects
 	}
-	return remembered.get(p, func(p identity.Principal) *eval.Subject {
+	return asker{address: p.Address, Subject: remembered.get(p, func(p identity.Principal) *eval.Subject {
 		groups := p.Groups
 		if s.options.Groups == GroupsFromRanger {
 			groups = nil
 		}
 		return e.Subject(p.Name, groups, p.Roles, p.ActiveRoles, p.Attributes)
-	})
+	})}
 }
 
 // Roles implements policy.State: all roles that p holds, whichever are active.
@@ -178,13 +184,13 @@ func (s *State) Authorize(p identity.Principal, o policy.Object, priv policy.Pri
 	return s.authorize(s.subject(s.objects, p), o, priv)
 }
 
-func (s *State) authorize(subject *eval.Subject, o policy.Object, priv policy.Privilege) policy.Decision {
+func (s *State) authorize(who asker, o policy.Object, priv policy.Privilege) (d policy.Decision) {
 	if o.Catalog == "" || priv == "" || o.Name != "" && len(o.Namespace) == 0 {
 		return policy.Decision{Reason: policy.NoGrant}
 	}
-	q := s.objectRequest(subject, o)
+	q := s.objectRequest(who, o)
 	s.objects.FindTags(q)
-	d := policy.Decision{Reason: policy.NoGrant}
+	d.Reason = policy.NoGrant
 	q.Access = string(priv)
 	a := s.objects.Access(q)
 	switch {
@@ -205,6 +211,7 @@ func (s *State) authorize(subject *eval.Subject, o policy.Object, priv policy.Pr
 	case len(o.Namespace) == 0:
 		shows = catalogPrivileges
 	}
+	defer func() { d.ByAddress = len(q.ByAddress()) > 0 }()
 	if d.Allow && slices.Contains(shows, priv) {
 		d.Visible = true
 		return d
@@ -223,9 +230,9 @@ func (s *State) authorize(subject *eval.Subject, o policy.Object, priv policy.Pr
 }
 
 // objectRequest names the object as Polaris' Ranger authorizer does.
-func (s *State) objectRequest(subject *eval.Subject, o policy.Object) *eval.Request {
-	q := eval.NewRequest(subject, string(policy.TableList), s.now())
-	q.Owner = o.Owner
+func (s *State) objectRequest(who asker, o policy.Object) *eval.Request {
+	q := eval.NewRequest(who.Subject, string(policy.TableList), s.now())
+	q.Owner, q.ClientIP = o.Owner, who.address
 	q.With("root", false, s.options.Realm).With("catalog", false, o.Catalog)
 	switch {
 	case o.Name != "":

@@ -127,15 +127,15 @@ func (e *Engine) Filter(q *Request, tags, resources bool) FilterAnswer {
 
 // Expand replaces the macros in the SQL text of the answer by literals.
 func (a *MaskAnswer) Expand(q *Request) (string, error) {
-	q.tag = a.tag
-	defer func() { q.tag = nil }()
+	q.tag, q.current = a.tag, a.Origin.Policy
+	defer func() { q.tag, q.current = nil, nil }()
 	return q.Expand(a.Value, true)
 }
 
 // Expand replaces the macros in the SQL text of the answer by literals.
 func (a *FilterAnswer) Expand(q *Request) (string, error) {
-	q.tag = a.tag
-	defer func() { q.tag = nil }()
+	q.tag, q.current = a.tag, a.Origin.Policy
+	defer func() { q.tag, q.current = nil, nil }()
 	return q.Expand(a.SQL, true)
 }
 

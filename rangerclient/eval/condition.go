@@ -28,6 +28,9 @@ func (c *compiler) compileConditions(p *model.Policy, list []model.Condition) []
 			c.problem(p, "condition %q: %s; what the item gives is not given, what it takes stays taken", m.Type, why)
 			cond = undecided{}
 		}
+		if a, ok := cond.(*addresses); ok && a.problem() != "" {
+			c.problem(p, "condition %q: %s", m.Type, a.problem())
+		}
 		if s, ok := cond.(*script); ok && c.log != nil {
 			var once sync.Once
 			s.limited = func() {
@@ -80,7 +83,7 @@ func (c *compiler) condition(m model.Condition) (condition, string) {
 		v := strings.TrimSpace(m.Values[0])
 		return accessedAfter{attr, strings.EqualFold(v, "no") || strings.EqualFold(v, "false")}, ""
 	case "RangerIpMatcher":
-		return ipMatcher{values}, ""
+		return newAddresses(m.Values), ""
 	case "RangerTimeOfDayMatcher":
 		return newTimeOfDay(values)
 	case "RangerTagsAllPresentConditionEvaluator":
@@ -146,33 +149,6 @@ func (c accessedAfter) holds(q *Request) tri {
 func decided(b bool) tri {
 	if b {
 		return yes
-	}
-	return no
-}
-
-// ipMatcher holds when the address of the client is one of the values or begins
-// like one that ends in a wildcard. An address that is not known is undecided.
-type ipMatcher struct{ values []string }
-
-func (c ipMatcher) holds(q *Request) tri {
-	if len(c.values) == 0 {
-		return yes
-	}
-	if q.ClientIP == "" {
-		for _, v := range c.values {
-			if v == "*" {
-				return yes
-			}
-		}
-		return unknown
-	}
-	for _, v := range c.values {
-		if v == "*" || v == q.ClientIP {
-			return yes
-		}
-		if prefix, ok := strings.CutSuffix(v, "*"); ok && strings.HasPrefix(q.ClientIP, prefix) {
-			return yes
-		}
 	}
 	return no
 }

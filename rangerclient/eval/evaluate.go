@@ -44,7 +44,7 @@ func (e *Engine) tagCandidates(kind int, q *Request, zone string, zoneTagged boo
 			consider(p)
 		}
 		if len(t.others[kind]) > 0 {
-			only := &Request{elements: []part{{name: "tag", names: []name{{text: tag.Type, folded: fold(tag.Type)}}}}, Subject: q.Subject}
+			only := &Request{elements: []part{{name: "tag", names: []name{{text: tag.Type, folded: fold(tag.Type)}}}}, Subject: q.Subject, ClientIP: q.ClientIP}
 			for _, p := range t.others[kind] {
 				if best(p.resources, only, t.def).typ == Self {
 					consider(p)
@@ -88,7 +88,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 	if which&tagPhase != 0 {
 		for _, c := range e.tagCandidates(kind, q, zone, zoneTagged) {
 			t := ret
-			q.tag = c.tag
+			q.tag, q.current = c.tag, c.pol
 			c.pol.apply(q, c.m, &t)
 			if t.allowed && !c.pol.hasDeny {
 				t.determined = true
@@ -100,7 +100,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 				break
 			}
 		}
-		q.tag = nil
+		q.tag, q.current = nil, nil
 	}
 	if ret.allowed {
 		ret.determined = true
@@ -127,6 +127,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 			continue // the same policy by another of its resource maps
 		}
 		last = p
+		q.current = p
 		m := best(p.resources, q, e.kinds[kind])
 		if m.typ == NoMatch && !((allowedByTags || deniedByTags) && p.likely(q, e.kinds[kind])) || p.valid(q) == no {
 			continue
@@ -152,6 +153,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 			break
 		}
 	}
+	q.current = nil
 	switch {
 	case ret.determined:
 	case deniedByTags:

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type Request struct {
 	Subject  *Subject
 	Owner    string
 	Time     time.Time
-	// ClientIP is empty when it is not known.
+	// ClientIP is the address of the client without a port, empty when it is not known.
 	ClientIP string
 	// Context holds attributes of the request that enrichers know.
 	Context map[string]string
@@ -44,6 +45,22 @@ type Request struct {
 	tag   *Tag      // the tag whose policy is evaluated
 	doubt bool      // something could not be decided
 	until time.Time // first instant at which an answer given so far may change
+
+	current   *Policy   // the policy that is evaluated
+	byAddress []*Policy // those that looked at the address of the client
+}
+
+// ByAddress lists the policies that looked at the address of the client while the
+// request was answered: from another address they may say something else.
+func (q *Request) ByAddress() []*Policy { return q.byAddress }
+
+// address is that of the client, "" when it is not known. That the policy in hand
+// looked at it is noted.
+func (q *Request) address() string {
+	if q.current != nil && !slices.Contains(q.byAddress, q.current) {
+		q.byAddress = append(q.byAddress, q.current)
+	}
+	return q.ClientIP
 }
 
 // Until is the first instant at which an answer that was given to this request may

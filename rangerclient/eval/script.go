@@ -231,12 +231,19 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 		_ = req.Set(k, v)
 	}
 	absent := func(goja.FunctionCall) goja.Value { panic(rt.NewTypeError("not known")) }
-	clientIP := absent
-	if q.ClientIP != "" {
-		clientIP = func(goja.FunctionCall) goja.Value { return rt.ToValue(q.ClientIP) }
-		_ = req.Set("clientIPAddress", q.ClientIP)
-	} else {
-		_ = req.DefineAccessorProperty("clientIPAddress", rt.ToValue(absent), nil, goja.FLAG_FALSE, goja.FLAG_TRUE)
+	clientIP := func(call goja.FunctionCall) goja.Value {
+		if a := q.address(); a != "" {
+			return rt.ToValue(a)
+		}
+		return absent(call)
+	}
+	// Connections come straight from the client, so that both are one address.
+	for _, name := range []string{"clientIPAddress", "remoteIPAddress"} {
+		_ = req.DefineAccessorProperty(name, rt.ToValue(clientIP), nil, goja.FLAG_FALSE, goja.FLAG_TRUE)
+	}
+	_ = req.Set("forwardedAddresses", list(nil))
+	for _, name := range []string{"action", "clientType", "clusterName", "clusterType", "requestData"} {
+		_ = req.DefineAccessorProperty(name, rt.ToValue(absent), nil, goja.FLAG_FALSE, goja.FLAG_TRUE)
 	}
 	user := object(q.Subject.Attributes, "_name", q.Subject.User)
 	for name, v := range map[string]any{
@@ -245,6 +252,11 @@ func (q *Request) bind(rt *goja.Runtime, roles []string) *goja.Object {
 	} {
 		set(name, v)
 	}
+	whole := rt.NewObject()
+	for name, v := range map[string]any{"request": req, "tags": rt.Get("TAGS"), "tagNames": rt.Get("TAGNAMES"), "tag": rt.Get("TAG")} {
+		_ = whole.Set(name, v)
+	}
+	set("_ctx", whole)
 	set("J", rt.Get("JSON").ToObject(rt).Get("stringify"))
 	_, _ = rt.RunString(`Object.defineProperty(Object.getPrototypeOf([]), 'intersects', {value: function (o) { return o.some(x => this.indexOf(x) >= 0) }});`)
 

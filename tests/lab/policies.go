@@ -19,6 +19,7 @@ type Policies struct {
 	version   int
 	hive      []object
 	polaris   []object
+	last      object
 }
 
 const (
@@ -79,7 +80,12 @@ func (p *Policies) add(to *[]object, kind int, service, name string, resources o
 	for k, v := range items {
 		policy[k] = v
 	}
-	*to = append(*to, policy)
+	*to, p.last = append(*to, policy), policy
+}
+
+// When lets the policy that was added last act only where a script holds.
+func (p *Policies) When(script string) {
+	p.last["conditions"] = []object{{"type": "_expression", "values": []string{script}}}
 }
 
 func values(v ...string) object {

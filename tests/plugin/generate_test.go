@@ -122,7 +122,7 @@ func (g *generator) request() request {
 	}
 	r := request{
 		Elements: map[string]string{}, User: g.one("u1", "u2", "u3", "ü4"), Groups: []string{}, Access: g.one(accesses[g.typ]...),
-		Time: g.moment(7 * 24).UnixMilli(), IP: g.one("10.0.0.7", "10.0.1.7", "192.168.1.1"),
+		Time: g.moment(7 * 24).UnixMilli(), IP: g.one("10.0.0.7", "10.0.1.7", "192.168.1.1", "110.0.0.7", "2001:db8:0:0:0:0:0:1", "2001:db80:0:0:0:0:0:1"),
 	}
 	depth := len(h)
 	if g.maybe(25) {
@@ -151,7 +151,8 @@ var scripts = []string{
 	"GET_UG_ATTR('dept') == 'x'", "GET_UG_ATTR_Q('dept','-','/','<','>') == '<x>/<y>'", "USER_ATTR_NAMES_CSV.indexOf('dept') >= 0", "UG_ATTR_NAMES_CSV == 'dept'", "TAG_NAMES_CSV == 'A,B'",
 	"GET_TAG_ATTR('level') == '3'", "GET_USER_ATTR('none') == ''", "HAS_TAG_ATTR('expiry_date')", "UGA.sVal['dept'] == 'x'", "(ctx.getResource() || '').length > 6",
 	"HAS_TAG('A')", "HAS_ANY_TAG", "HAS_NO_TAG", "TAGNAMES.length > 1", "TAGNAMES.includes('B')",
-	"REQ.accessType == 'select'", "REQ.clientIPAddress == '10.0.0.7'", "REQ.user == 'u2'", "REQ.userGroups.length == 0",
+	"REQ.accessType == 'select'", "REQ.clientIPAddress == '10.0.0.7'", "REQ.clientIPAddress.indexOf('10.0.') == 0", "ctx.getClientIPAddress() == '192.168.1.1'",
+	"_ctx.request.clientIPAddress != '10.0.0.7'", "J(REQ.clientIPAddress) == '\"10.0.1.7\"'", "REQ.forwardedAddresses.length == 0", "REQ.user == 'u2'", "REQ.userGroups.length == 0",
 	"true", "false", "ctx.isInGroup('g1')", "ctx.isInRole('r1')", "ctx.getUser() == 'u1'",
 	"var x = 3; x > 2 && UGNAMES.length < 2", "IS_ACCESS_TIME_AFTER('2026/06/15 10:00:00')", "IS_ACCESS_TIME_BEFORE('2026/06/15 10:00:00', 'Europe/Berlin')",
 	"IS_ACCESS_TIME_BETWEEN('2026/03/15 10:00:00', '2026/09/15 10:00:00')",
@@ -177,7 +178,10 @@ func (g *generator) condition(tag bool) model.Condition {
 	}
 	switch g.IntN(12) {
 	case 0:
-		return model.Condition{Type: "ip-range", Values: g.some(1, "10.0.*", "10.0.0.7", "192.168.*", "*")}
+		if g.maybe(10) {
+			return model.Condition{Type: "ip-range", Values: g.some(1, "*", "*.*.*", "*:*", "", "10.0.0.7")}
+		}
+		return model.Condition{Type: "ip-range", Values: g.some(1, "10.0.*", "10.0.0.7", "10.0.0.*.*", "192.168.*.*", "10.*", "2001:db8:*", "2001:db8:0:0:*:*", "2001:DB80:*", "2001:db8:0:0:0:0:0:1", "110.0.0.7")}
 	case 1:
 		return model.Condition{Type: "time-of-day", Values: g.some(1, "9am - 5pm", "10pm-2am", "11:30am - 12:15pm")}
 	case 2:
@@ -358,7 +362,7 @@ func (g *generator) accessPolicy(p *model.Policy, tag bool) {
 // texts inside quotes.
 func (g *generator) expression(tag bool, id int64, n int) string {
 	e := g.one("region = '${{USER.region}}'", "level < ${{USER.level}}", "u = '${{USER._name}}'", "g in (${{UG_NAMES_Q_CSV}})",
-		"x = '${{GET_USER_ATTR('region')}}'", "a = '${{REQ.user}}' and b = 1")
+		"x = '${{GET_USER_ATTR('region')}}'", "ip = '${{REQ.clientIPAddress}}'", "a = '${{REQ.user}}' and b = 1")
 	if tag && g.oneTag && g.maybe(50) {
 		e = g.one("l = ${{TAG.level}}", "t = '${{TAG._type}}'")
 	}
