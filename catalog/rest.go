@@ -173,15 +173,16 @@ func (c *REST) Views(ctx context.Context, namespace []string) ([]string, error) 
 	return c.names(ctx, "views", namespace, c.client.Views)
 }
 
+// names lists what is in a namespace. Nothing is in one that may not be looked into,
+// which may be in the list above it, and so in one that is missing: nobody can tell.
 func (c *REST) names(ctx context.Context, kind string, namespace []string, ask func(context.Context, []string) ([]string, error)) ([]string, error) {
 	all, err := listed(ctx, c, kind+" "+JoinDatabase(namespace...), plan.TableName{Namespace: namespace}, func() ([]string, error) {
 		names, err := ask(ctx, namespace)
-		if c.hides(ctx, err, plan.TableName{Namespace: namespace}) {
-			// The namespace may be seen in the list above it: nothing in it may.
-			return nil, fmt.Errorf("%w: %w", errHidden, err)
-		}
 		if err != nil {
-			return nil, c.namespaceFault(ctx, err, namespace)
+			if err := c.namespaceFault(ctx, err, namespace); !fault.Is(err, fault.NoDatabase) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: %w", errHidden, err)
 		}
 		slices.Sort(names)
 		return slices.Compact(names), nil

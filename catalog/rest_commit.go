@@ -231,7 +231,8 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 	if strings.ContainsAny(strings.Join(name.Namespace, "")+name.Name, "?#") {
 		return nil, fault.New(fault.BadStatement, "A table of catalog '%s', and the database that holds it, cannot have a name with ? or #", c.name)
 	}
-	if err := c.hasNamespace(ctx, name.Namespace); err != nil {
+	seen, err := c.hasNamespace(ctx, name.Namespace)
+	if err != nil {
 		return nil, err
 	}
 	props := map[string]string{formatProperty: strconv.Itoa(n.version)}
@@ -245,7 +246,7 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 	case err == nil && !asked.Stage:
 		return c.after(name, answer, nil, "created")
 	case err == nil:
-		return c.createStaged(ctx, name, d, fill, answer)
+		return c.createStaged(ctx, name, d, fill, answer, seen)
 	case statusOf(err) == http.StatusConflict:
 		c.changed(name)
 		return nil, exists(name)
@@ -253,11 +254,11 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 		c.changed(name)
 		return nil, fault.Wrap(fault.Unavailable, errors.Join(ErrUnknown, err), "Catalog '%s' did not answer: it is not known whether '%s' was created; look before you repeat the statement", c.name, name)
 	}
-	return nil, c.createFault(ctx, err, name)
+	return nil, c.createFault(ctx, err, name, seen)
 }
 
 // createStaged creates the table of an answer, with tags and rows.
-func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange, answer *rest.Table) (_ *plan.Table, err error) {
+func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange, answer *rest.Table, seen bool) (_ *plan.Table, err error) {
 	updates := creation(answer.Metadata)
 	meta := answer.Metadata
 	if len(d.Tags) > 0 {
@@ -304,7 +305,7 @@ func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDef
 		c.changed(name)
 		return nil, exists(name)
 	case !unknown(err):
-		return nil, c.createFault(ctx, err, name)
+		return nil, c.createFault(ctx, err, name, seen)
 	}
 	c.changed(name)
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
@@ -381,17 +382,18 @@ func (c *REST) rename(ctx context.Context, from, to plan.TableName, view bool) e
 	if err := checkName(to.Name); err != nil {
 		return err
 	}
-	if err := c.hasNamespace(ctx, to.Namespace); err != nil {
+	seen, err := c.hasNamespace(ctx, to.Namespace)
+	if err != nil {
 		return err
 	}
-	err := c.client.Rename(ctx, view, from.Namespace, from.Name, to.Namespace, to.Name)
+	err = c.client.Rename(ctx, view, from.Namespace, from.Name, to.Namespace, to.Name)
 	c.changed(from, to)
 	switch {
 	case err == nil:
 		return nil
 	case statusOf(err) == http.StatusConflict:
 		return exists(to)
-	case rest.IsType(err, "NoSuchNamespaceException"):
+	case rest.IsType(err, "NoSuchNamespaceException"), !seen && c.hides(ctx, err, plan.TableName{Namespace: to.Namespace}):
 		return noNamespace(to.Namespace)
 	case unknown(err):
 		return fault.Wrap(fault.Unavailable, errors.Join(ErrUnknown, err), "Catalog '%s' did not answer: it is not known whether '%s' was renamed; look before you repeat the statement", c.name, from)

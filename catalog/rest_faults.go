@@ -119,12 +119,13 @@ func (c *REST) denied(ctx context.Context, err error, name plan.TableName) error
 	return fault.Wrap(fault.Denied, err, "Catalog '%s' does not permit you to do this with '%s'", c.name, name)
 }
 
-// createFault is the fault of creating a table or view.
-func (c *REST) createFault(ctx context.Context, err error, name plan.TableName) error {
-	if rest.Is(err, http.StatusNotFound) {
+// createFault is the fault of creating a table or view; seen: its namespace may be
+// looked at (hasNamespace).
+func (c *REST) createFault(ctx context.Context, err error, name plan.TableName, seen bool) error {
+	if rest.Is(err, http.StatusNotFound) || errors.Is(err, rest.ErrName) || !seen && c.hides(ctx, err, plan.TableName{Namespace: name.Namespace}) {
 		return noNamespace(name.Namespace)
 	}
-	return c.changeFault(ctx, err, name.Namespace)
+	return c.failed(ctx, err)
 }
 
 // WithoutToken reports whether an answer failed because the catalog decides by the

@@ -58,12 +58,16 @@ func (c *REST) DropNamespace(ctx context.Context, namespace []string, ifExists b
 	return c.changeFault(ctx, err, namespace)
 }
 
-// changeFault is the fault of a change of a namespace.
+// changeFault is the fault of a change of a namespace. One that is missing is looked at
+// too, so that it takes as long as one that is hidden.
 func (c *REST) changeFault(ctx context.Context, err error, namespace []string) error {
-	if rest.Is(err, http.StatusNotFound) || errors.Is(err, rest.ErrName) {
+	switch {
+	case errors.Is(err, rest.ErrName):
 		return noNamespace(namespace)
-	}
-	if statusOf(err) == http.StatusForbidden {
+	case rest.Is(err, http.StatusNotFound):
+		_, _ = c.client.Namespace(ctx, namespace)
+		return noNamespace(namespace)
+	case statusOf(err) == http.StatusForbidden:
 		if _, seen := c.client.Namespace(ctx, namespace); statusOf(seen) == http.StatusForbidden {
 			c.hides(ctx, err, plan.TableName{Namespace: namespace})
 			return noNamespace(namespace)
@@ -85,16 +89,20 @@ func (c *REST) NamespaceProperties(ctx context.Context, namespace []string) (map
 }
 
 // hasNamespace refuses a namespace that is missing: some catalogs would make it. One
-// that may not be looked at is for the catalog to refuse.
-func (c *REST) hasNamespace(ctx context.Context, namespace []string) error {
-	_, err := c.client.Namespace(ctx, namespace)
-	if statusOf(err) == http.StatusForbidden {
-		return nil
+// that may not be looked at is for the catalog to refuse; it is not seen then. Something
+// may be made in it all the same, so a missing one is asked for once more: it takes as
+// long.
+func (c *REST) hasNamespace(ctx context.Context, namespace []string) (seen bool, err error) {
+	_, err = c.client.Namespace(ctx, namespace)
+	switch {
+	case err == nil:
+		return true, nil
+	case statusOf(err) == http.StatusForbidden:
+		return false, nil
+	case rest.Is(err, http.StatusNotFound):
+		_, _ = c.client.Namespace(ctx, namespace)
 	}
-	if err != nil {
-		return c.namespaceFault(ctx, err, namespace)
-	}
-	return nil
+	return false, c.namespaceFault(ctx, err, namespace)
 }
 
 // UpdateNamespace implements Changer.
@@ -177,15 +185,16 @@ func (c *REST) createView(ctx context.Context, name plan.TableName, v newView) e
 	if _, err := c.client.LoadTable(ctx, name.Namespace, name.Name, ""); err == nil {
 		return exists(name)
 	}
-	if err := c.hasNamespace(ctx, name.Namespace); err != nil {
+	seen, err := c.hasNamespace(ctx, name.Namespace)
+	if err != nil {
 		return err
 	}
-	err := c.client.CreateView(ctx, name.Namespace, rest.NewView{Name: name.Name, Schema: v.schema, Version: v.version, Properties: v.props})
-	return c.stored(ctx, err, name, "created")
+	err = c.client.CreateView(ctx, name.Namespace, rest.NewView{Name: name.Name, Schema: v.schema, Version: v.version, Properties: v.props})
+	return c.stored(ctx, err, name, "created", seen)
 }
 
-// stored is the fault of storing a view.
-func (c *REST) stored(ctx context.Context, err error, name plan.TableName, done string) error {
+// stored is the fault of storing a view; seen: its namespace may be looked at.
+func (c *REST) stored(ctx context.Context, err error, name plan.TableName, done string, seen bool) error {
 	c.changed(name)
 	switch {
 	case err == nil:
@@ -195,7 +204,7 @@ func (c *REST) stored(ctx context.Context, err error, name plan.TableName, done 
 	case unknown(err):
 		return fault.Wrap(fault.Unavailable, errors.Join(ErrUnknown, err), "Catalog '%s' did not answer: it is not known whether view '%s' was %s; look before you repeat the statement", c.name, name, done)
 	}
-	return c.createFault(ctx, err, name)
+	return c.createFault(ctx, err, name, seen)
 }
 
 // replaceView implements backend.
@@ -218,7 +227,7 @@ func (c *REST) replaceView(ctx context.Context, name plan.TableName, v newView) 
 		c.changed(name)
 		return false, nil
 	}
-	err = c.stored(ctx, err, name, "replaced")
+	err = c.stored(ctx, err, name, "replaced", true)
 	return err == nil, err
 }
 

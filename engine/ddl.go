@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -257,6 +258,11 @@ func (st *statement) occupant(ctx context.Context, o *object) (occupied, error) 
 	views, err := o.catalog.Views(ctx, o.Namespace)
 	if err != nil {
 		return free, err
+	}
+	if len(tables)+len(views) == 0 {
+		if has, err := st.hasNamespace(ctx, o.catalog, o.Namespace); err != nil || !has {
+			return free, cmp.Or(err, unknownDatabase(o.database))
+		}
 	}
 	var kind occupied
 	var as policy.Object

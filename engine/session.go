@@ -94,7 +94,7 @@ func (s *Session) setDatabase(db string) {
 
 // Use selects a database that the principal may see.
 func (s *Session) Use(ctx context.Context, database string) error {
-	_, err := s.statement(ctx, "use", "USE", func(_ context.Context, st *statement) (*Result, error) {
+	_, err := s.statement(ctx, "use", "USE", func(ctx context.Context, st *statement) (*Result, error) {
 		return st.use(ctx, database)
 	})
 	return err
