@@ -95,13 +95,14 @@ func (f authenticator) Authenticate(_ context.Context, user, password string, _ 
 	return identity.Login{Principal: p}, err
 }
 
-// TestTokens: passwords of any length arrive whole, by both methods.
+// TestTokens: passwords of any length arrive whole, by every method, at the login and
+// when the user of a connection changes; what no token can be is not even read.
 func TestTokens(t *testing.T) {
 	var got string
 	s := start(t, func(o *Options) {
-		o.Authenticator = authenticator(func(user, password string) (identity.Principal, error) {
+		o.Authenticator = authenticator(func(_, password string) (identity.Principal, error) {
 			got = password
-			return identity.Principal{Name: user}, nil
+			return identity.Principal{Name: "ann"}, nil
 		})
 	})
 	for _, n := range []int{1, 20, 200, 300, 4_000, 60_000} {
@@ -117,7 +118,86 @@ func TestTokens(t *testing.T) {
 		if p := r.read(); p[0] != 0 || got != token {
 			t.Errorf("mysql_clear_password, %d bytes: %d arrived, %q", n, len(got), p)
 		}
+		got = ""
+		if p := r.become("bob", token, ""); p[0] != 0 || got != token {
+			t.Errorf("COM_CHANGE_USER, %d bytes: %d arrived, %q", n, len(got), p)
+		}
+		for _, first := range []string{openIDPacket(token), ""} {
+			got = ""
+			r := openIDLogin(t, s, first)
+			if p := r.asked(openIDPacket(token), first == ""); p[0] != 0 || got != token {
+				t.Errorf("%s, sent at once: %t, %d bytes: %d arrived, %q", wire.MethodOpenID, first != "", n, len(got), p)
+			}
+			got = ""
+			r.command(wire.ComChangeUser, "bob\x00\x00\x00\x2d\x00"+wire.MethodOpenID+"\x00")
+			if p := r.asked(openIDPacket(token), true); p[0] != 0 || got != token {
+				t.Errorf("COM_CHANGE_USER by %s, %d bytes: %d arrived, %q", wire.MethodOpenID, n, len(got), p)
+			}
+		}
 	}
+	got = ""
+	for _, n := range []int{maxHandshakePacket, 17 << 20} {
+		large := strings.Repeat("x", n)
+		if err := s.db(func(c *mysql.Config) { c.Passwd = large }).Ping(); err == nil || got != "" {
+			t.Errorf("a password of %d bytes: %d arrived, %v", n, len(got), err)
+		}
+		r, _ := rawDial(t, s)
+		if err := r.encrypt(&tls.Config{InsecureSkipVerify: true}); err != nil {
+			t.Fatal(err)
+		}
+		go func() { // the server closes the connection before it has read this
+			b := append(r.out.Begin(), login(rawCaps, "alice", openIDPacket(large[:min(n, 1<<20)]), wire.MethodOpenID)...)
+			_ = errors.Join(r.out.End(b), r.out.Flush())
+		}()
+		if !r.refused() || got != "" {
+			t.Errorf("a token of %d bytes: %d arrived", n, len(got))
+		}
+	}
+}
+
+// openIDPacket is what a client sends by MySQL's method for tokens.
+func openIDPacket(token string) string {
+	n := len(token)
+	if n < 251 {
+		return "\x01" + string([]byte{byte(n)}) + token
+	}
+	return "\x01\xfd" + string([]byte{byte(n), byte(n >> 8), byte(n >> 16)}) + token
+}
+
+// openIDLogin begins a login over TLS by MySQL's method for tokens.
+func openIDLogin(t testing.TB, s *setup, first string) *raw {
+	t.Helper()
+	r, _ := rawDial(t, s)
+	if err := r.encrypt(&tls.Config{InsecureSkipVerify: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.write(login(rawCaps, "", first, wire.MethodOpenID))
+	return r
+}
+
+// asked answers the request for a token, when there is to be one, and reads what the
+// server says.
+func (r *raw) asked(packet string, request bool) []byte {
+	r.t.Helper()
+	p := r.read()
+	if !request {
+		return p
+	}
+	if p[0] != 0xfe {
+		r.t.Fatalf("no request for a token: %q", p)
+	}
+	r.out.Sequence(r.in.Seq())
+	r.write([]byte(packet))
+	r.in.Expect(r.out.Next())
+	return r.read()
+}
+
+// refused reports whether the server says an error, or nothing any more.
+func (r *raw) refused() bool {
+	_ = r.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+	p, err := r.in.Packet(1 << 20)
+	var timeout net.Error
+	return err == nil && failure(p) != 0 || err != nil && !(errors.As(err, &timeout) && timeout.Timeout())
 }
 
 // TestNobody: an authenticator that gives nobody without an error lets nobody in.

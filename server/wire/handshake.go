@@ -144,13 +144,13 @@ func (r *Response) attributes(c *cursor) {
 }
 
 // ParseOpenID reads what the method of tokens sends: a byte of capabilities, which
-// is 1, and the token with its length before it. Source: MySQL 9.1,
-// authentication_openid_connect_client.
+// is 1, and the token with its length before it. Connector/J sends its whole buffer,
+// with zeros at the end. Source: MySQL 9.1, authentication_openid_connect_client.
 func ParseOpenID(data []byte) (token string, err error) {
 	c := cursor{data: data}
 	version := c.byte()
 	b := c.lenencBytes()
-	if c.bad || version != 1 || len(c.data) > 0 {
+	if c.bad || version != 1 || len(bytes.Trim(c.data, "\x00")) > 0 {
 		return "", ErrMalformed
 	}
 	return string(b), nil
