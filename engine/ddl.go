@@ -167,8 +167,7 @@ func (st *statement) mayTable(ctx context.Context, command string, o *object, ri
 		return err
 	}
 	if visible {
-		names, err := o.catalog.Tables(ctx, o.Namespace)
-		if err == nil && slices.Contains(names, o.Name) {
+		if there, err := o.there(ctx, false); err == nil && there {
 			return st.deniedRight(command, "table", o.Name, lacking)
 		}
 	}

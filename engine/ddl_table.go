@@ -186,8 +186,8 @@ func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Resul
 			err = st.mayTable(ctx, "DROP", o, rights...)
 		}
 		if err == nil {
-			var names []string
-			if names, err = o.catalog.Tables(ctx, o.Namespace); err == nil && !slices.Contains(names, o.Name) {
+			var there bool
+			if there, err = o.there(ctx, len(x.Tables) == 1); err == nil && !there {
 				err = o.missing()
 			}
 		}
@@ -204,7 +204,11 @@ func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Resul
 		drop = append(drop, o)
 	}
 	for i, o := range drop {
-		purged, err := o.changer.DropTable(ctx, o.TableName, x.Purge, x.IfExists)
+		purged, err := o.changer.DropTable(ctx, o.TableName, x.Purge, false)
+		if x.IfExists && fault.Is(err, fault.NotFound) {
+			notes = append(notes, o.missing().Error())
+			continue
+		}
 		if err != nil {
 			return nil, partly(o.hidden(err), i, "dropped")
 		}
@@ -213,6 +217,27 @@ func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Resul
 		}
 	}
 	return st.warned(notes), nil
+}
+
+// there reports whether there is such a table, as far as that can be told. A catalog
+// may want a right of its own to list a schema, and lists nothing without it: then a
+// table is there that can be read. With assume, what is not listed is left to whoever
+// goes on with it.
+func (o *object) there(ctx context.Context, assume bool) (bool, error) {
+	names, err := o.catalog.Tables(ctx, o.Namespace)
+	if err != nil || slices.Contains(names, o.Name) {
+		return err == nil, err
+	}
+	if len(names) > 0 || assume {
+		return len(names) == 0, nil
+	}
+	switch _, err := o.load(ctx); {
+	case fault.Is(err, fault.NotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, nil
 }
 
 // partly says how far a statement came that failed at its n-th object.
@@ -310,11 +335,11 @@ func (st *statement) mayRename(ctx context.Context, from, to *object) (view bool
 	refused := len(st.denial)
 	tableErr := st.mayTable(ctx, "RENAME", from, tableDrop, policy.TableDataRead)
 	if tableErr == nil {
-		names, err := from.catalog.Tables(ctx, from.Namespace)
+		there, err := from.there(ctx, false)
 		if err != nil {
 			return false, err
 		}
-		if slices.Contains(names, from.Name) {
+		if there {
 			return false, st.mayCreate(ctx, "RENAME", "table", to, tableCreate)
 		}
 		tableErr = from.missing()

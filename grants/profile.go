@@ -124,6 +124,19 @@ func Needs(privilege string, l Level) []string {
 	return slices.Clone(the().Privileges[privilege].of(l))
 }
 
+// unenforced are the types that a privilege on tables leaves out and that others of it
+// imply, and those others. A policy without them gives them all the same: whoever
+// evaluates it adds what its types imply.
+func unenforced(privilege string) (left, by []string) {
+	s := the().Privileges[privilege]
+	for _, t := range s.Table {
+		if implied := intersection(Closure([]string{t}), s.Exclude); len(implied) > 0 {
+			left, by = union(left, implied), append(by, t)
+		}
+	}
+	return left, by
+}
+
 // traversal is what finding anything below a namespace takes there.
 var traversal = []string{"namespace-list", "namespace-properties-read"}
 

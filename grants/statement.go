@@ -186,6 +186,9 @@ func (r *run) advise(privilege string, o Object) {
 	case o.Wild() && o.Namespace[0] != Any:
 		r.notice("this server takes it for what is directly in %s; Polaris, and the engines behind it, also take it for the schemas inside it", Object{Catalog: o.Catalog, Namespace: o.Namespace})
 	}
+	if left, by := unenforced(privilege); r.Verb == Grant && o.Level() == TableLevel && len(left) > 0 {
+		r.notice("%s is written without %s, but Ranger, and so the catalog, takes %s for them too", privilege, strings.Join(left, ", "), strings.Join(by, ", "))
+	}
 }
 
 // edit changes the policy on a resource, making it when there is none.
