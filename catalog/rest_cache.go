@@ -243,7 +243,8 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 			if w.Table {
 				key, before := scoped{scope, tableKind + w.Name.Key()}, c.cache.now()
 				t, err := c.load(ctx, w.Name, false)
-				if c.bound <= 0 || err == nil && t.vended {
+				// What failed is not asked for again by binding: somebody waits.
+				if c.bound <= 0 || err != nil || t.vended {
 					hand(ctx, c, key, ahead{t, err, before})
 				}
 				if !fault.Is(err, fault.NotFound) {
