@@ -283,6 +283,8 @@ func rowName(e sql.Expression) string {
 		return e.name
 	case *linearRegexp:
 		return e.name
+	case *baseConversion:
+		return "conv"
 	}
 	name := typeName(e)
 	return strings.TrimPrefix(strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]), "checked")
