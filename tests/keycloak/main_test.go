@@ -94,6 +94,9 @@ func (s *servers) end() error {
 				}
 			}
 		}
+		if !strings.Contains(server.Output(), "level=DEBUG") && !strings.Contains(server.Output(), `"DEBUG"`) {
+			return fmt.Errorf("server %s does not log at the finest level", name)
+		}
 		if strings.Contains(server.Output(), "panic") {
 			return fmt.Errorf("server %s panicked:\n%s", name, server.Output())
 		}
@@ -109,6 +112,10 @@ func provider(lines ...string) string {
 // usersLast gives the users of the demo, who have the names of users of Keycloak,
 // the last place.
 const usersLast = "\n[[identity-providers]]\nname = \"local\"\nkind = \"users\"\n"
+
+// everything has the servers log at the finest level, so that the search for secrets
+// finds those of every level.
+const everything = "\n[log]\nlevel = \"debug\"\n"
 
 // serve is a server with the tables, policies and users of the demo and these
 // sections; the same name is the same server.
@@ -132,7 +139,7 @@ func serve(t testing.TB, name, sections string) *sqetest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, append(text, sections...), 0o600); err != nil {
+	if err := os.WriteFile(path, append(text, sections+everything...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := sqetest.Serve(path, prepared.Port)
