@@ -116,7 +116,7 @@ func (c *REST) storedName() string { return c.name }
 
 // How wide and deep namespaces are asked for.
 const (
-	together       = 32
+	together       = 16
 	deepest        = 32
 	mostNamespaces = 100_000
 )
@@ -219,7 +219,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
-	key, asked := scoped{scope, tableKind + name.Key()}, c.now()
+	key, asked := tableScoped(ctx, scope, name), c.now()
 	if !afresh {
 		if a, ok := taken(ctx, c, key); ok {
 			return a.table, a.err
@@ -262,6 +262,9 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		c.cache.tables.Remove(key)
 		return nil, err
 	}
+	if rest.IsMetadataOnly(ctx) {
+		loaded.table = table.New(loaded.table.Identifier(), answer.Metadata, answer.Location, unopened, committed{})
+	}
 	loaded.until = asked.Add(c.bound)
 	if !loaded.vended {
 		c.cache.add(before, func() { c.cache.tables.Add(key, loaded) })
@@ -277,6 +280,12 @@ func (c *REST) admit(name plan.TableName, answer *rest.Table, opened table.FSysF
 		return nil, fault.New(fault.Unsupported, "The catalog demands a way to plan the scans of table '%s' that SQE does not know; the table is refused", name)
 	}
 	return &restTable{table: c.tableAt(name, answer, opened), answer: answer, root: c.local, vended: opened != nil || vended(answer), planner: c.planner(name), plans: map[planKey]*plan.Table{}}, nil
+}
+
+// unopened is how the files are opened of a table that was loaded without access to
+// its rows: not at all.
+func unopened(context.Context) (icebergio.IO, error) {
+	return nil, fault.New(fault.Internal, "rows were asked for in a statement about definitions")
 }
 
 // vended reports whether an answer holds credentials, which are for one statement.

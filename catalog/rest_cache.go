@@ -10,6 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
+	"sqe/catalog/rest"
 	"sqe/fault"
 	"sqe/plan"
 )
@@ -24,9 +25,25 @@ type scoped struct{ scope, what string }
 
 // The kinds of scoped.what.
 const (
-	tableKind = "table "
-	viewKind  = "view "
+	tableKind      = "table "
+	definitionKind = "definition " // a table without access to its rows
+	viewKind       = "view "
 )
+
+// MetadataOnly marks a statement that defines things and neither reads nor writes rows.
+// Of a catalog that decides as the user, no access to the rows is asked for then: who may
+// change a definition need not be one who may read. The files of tables that are loaded
+// with such a context cannot be opened.
+func MetadataOnly(ctx context.Context) context.Context { return rest.MetadataOnly(ctx) }
+
+// tableScoped is a table as it is asked for with ctx. Who may see the definition may not
+// be one who may read the rows.
+func tableScoped(ctx context.Context, scope string, name plan.TableName) scoped {
+	if rest.IsMetadataOnly(ctx) {
+		return scoped{scope, definitionKind + name.Key()}
+	}
+	return scoped{scope, tableKind + name.Key()}
+}
 
 type kept[T any] struct {
 	is    T
@@ -90,7 +107,7 @@ func (c *REST) changed(names ...plan.TableName) {
 	k.absent.Purge()
 	for _, n := range names {
 		for _, key := range k.tables.Keys() {
-			if key.what == tableKind+n.Key() {
+			if key.what == tableKind+n.Key() || key.what == definitionKind+n.Key() {
 				k.tables.Remove(key)
 			}
 		}
@@ -236,15 +253,11 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 	}
 	var work []func()
 	for _, w := range wanted {
-		if c.kept(scope, w) {
-			continue
-		}
 		work = append(work, func() {
 			if w.Table {
-				key, before := scoped{scope, tableKind + w.Name.Key()}, c.cache.now()
+				key, before := tableScoped(ctx, scope, w.Name), c.cache.now()
 				t, err := c.load(ctx, w.Name, false)
-				// What failed is not asked for again by binding: somebody waits.
-				if c.bound <= 0 || err != nil || t.vended {
+				if c.bound <= 0 || err == nil && t.vended {
 					hand(ctx, c, key, ahead{t, err, before})
 				}
 				if !fault.Is(err, fault.NotFound) {
@@ -259,22 +272,8 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 	c.preload(ctx, work)
 }
 
-// kept reports whether it is known what a scope is shown of a name.
-func (c *REST) kept(scope string, w Wanted) bool {
-	now := c.now()
-	if t, ok := c.cache.tables.Get(scoped{scope, tableKind + w.Name.Key()}); ok && w.Table {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return now.Before(t.until)
-	}
-	return w.View && c.isView(scope, w.Name, now)
-}
-
 // preload does several things at a time.
 func (c *REST) preload(ctx context.Context, work []func()) {
-	if len(work) == 0 {
-		return
-	}
 	// What the server says of itself is asked for once, and not by each of them.
 	if _, err := c.client.HasViews(ctx); err != nil {
 		return

@@ -82,6 +82,7 @@ func TestRESTAbsent(t *testing.T) {
 		}
 	}
 	// An answer that was on its way while something was changed is not kept.
+	c.changed()
 	f.before = func(http.ResponseWriter, *http.Request) bool { c.changed(); return false }
 	_ = asks["a missing table"].ask(alice)
 	f.before = nil
@@ -90,6 +91,44 @@ func TestRESTAbsent(t *testing.T) {
 	if n := len(f.seen()); n != 1 {
 		t.Errorf("an answer of before a change was kept: %d requests", n)
 	}
+}
+
+// TestRESTMetadataOnly: a statement about definitions asks for no access to the rows,
+// and what it was shown opens no files and serves nobody who reads.
+func TestRESTMetadataOnly(t *testing.T) {
+	f := newFakeREST(t)
+	c := remote(t, f.URL, rest.Options{Delegation: "vended-credentials"}, RESTOptions{Local: f.dir})
+	var asked, refused atomic.Int32
+	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("X-Iceberg-Access-Delegation") == "" {
+			return false
+		}
+		if asked.Add(1); r.Header.Get("Authorization") == "Bearer bob" {
+			refused.Add(1)
+			refuse(w, 403, "ForbiddenException")
+			return true
+		}
+		return false
+	}
+	bob := as("bob")
+	for _, ctx := range []context.Context{bob, as("alice")} {
+		defined, err := c.Table(MetadataOnly(ctx), orders, plan.AsOf{}, "")
+		must(t, err)
+		if n := asked.Load(); n != 0 {
+			t.Errorf("%d requests asked for access to the rows", n)
+		}
+		_, err = defined.Handle.(*Handle).Table.FS(ctx)
+		wants(t, "the files", err, fault.Internal, "definitions")
+	}
+	wants(t, "bob reads", second(c.Table(bob, orders, plan.AsOf{}, "")), fault.NotFound, "doesn't exist")
+	if refused.Load() != 1 {
+		t.Errorf("the catalog refused %d times", refused.Load())
+	}
+	// That bob may not read does not hide the definition, and alice may read.
+	must(t, second(c.Table(MetadataOnly(bob), orders, plan.AsOf{}, "")))
+	read, err := c.Table(as("alice"), orders, plan.AsOf{}, "")
+	must(t, err)
+	must(t, second(read.Handle.(*Handle).Table.FS(as("alice"))))
 }
 
 // TestRESTAbsentBounded: names that are asked for and are not there fill no memory, and
@@ -272,63 +311,4 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s.URL
-}
-
-// TestRESTRace: two principals list and load at the same time, while what is kept ends and
-// other things change, and each is shown what is for it alone.
-func TestRESTRace(t *testing.T) {
-	f := newFakeREST(t)
-	server := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch path := strings.TrimPrefix(r.URL.Path, "/v1/"); {
-		case path == "namespaces" && r.URL.Query().Get("parent") == "":
-			_, _ = fmt.Fprintf(w, `{"namespaces": [[%q]]}`, who)
-		case path == "namespaces":
-			_, _ = fmt.Fprint(w, `{"namespaces": []}`)
-		case path == "namespaces/sales/tables" || path == "namespaces/sales/views":
-			_, _ = fmt.Fprintf(w, `{"identifiers": [{"namespace": ["sales"], "name": %q}]}`, who)
-		case strings.HasPrefix(path, "namespaces/sales/tables/"):
-			// Each has one table, and is refused that of the other one or told that there is none.
-			if name := path[strings.LastIndexByte(path, '/')+1:]; name == who {
-				r.URL.Path = "/v1/namespaces/sales/tables/orders"
-			} else {
-				refuse(w, 403+len(who)%2, "SomeException")
-				return
-			}
-			fallthrough
-		default:
-			f.ServeHTTP(w, r)
-		}
-	}))
-	c := remote(t, server, rest.Options{}, RESTOptions{Local: f.dir, Bound: 2 * time.Millisecond})
-	users := []string{"alice", "bob"}
-	var g sync.WaitGroup
-	for i := range 8 {
-		me, other := users[i%2], users[1-i%2]
-		g.Go(func() {
-			for n := range 100 {
-				ctx := WithStatement(as(me))
-				c.PreloadNames(ctx, [][]string{{"sales"}})
-				c.Preload(ctx, []Wanted{{Name: name("sales", me), Table: true}, {Name: name("sales", other), Table: true}})
-				for what, list := range map[string]func(context.Context, []string) ([]string, error){"tables": c.Tables, "views": c.Views} {
-					if got, err := list(ctx, []string{"sales"}); err != nil || !slices.Equal(got, []string{me}) {
-						t.Errorf("%s is shown the %s %q, %v", me, what, got, err)
-					}
-				}
-				if got, err := c.Namespaces(ctx); err != nil || len(got) != 1 || got[0][0] != me {
-					t.Errorf("%s is shown the namespaces %q, %v", me, got, err)
-				}
-				if err := second(c.Table(ctx, name("sales", me), plan.AsOf{}, "")); err != nil {
-					t.Errorf("%s: %v", me, err)
-				}
-				if err := second(c.Table(ctx, name("sales", other), plan.AsOf{}, "")); !fault.Is(err, fault.NotFound) {
-					t.Errorf("%s is shown the table of %s: %v", me, other, err)
-				}
-				if n%10 == i {
-					c.changed(name("sales", me))
-				}
-			}
-		})
-	}
-	g.Wait()
 }

@@ -40,6 +40,7 @@ const (
 
 // ddl runs a statement that changes schemas, tables or views but no rows.
 func (st *statement) ddl(ctx context.Context, stmt parse.Statement) (*Result, error) {
+	ctx = catalog.MetadataOnly(ctx)
 	switch x := stmt.(type) {
 	case *parse.CreateSchema:
 		return st.createSchema(ctx, x)

@@ -71,7 +71,7 @@ func (c *Client) Plan(ctx context.Context, namespace []string, name string, snap
 		return nil, &Error{Operation: operation, Outcome: NotDone, cause: cause}
 	}
 	var p planned
-	err := c.at(ctx, call{operation: operation, method: http.MethodPost, header: c.delegation(), into: &p, body: map[string]any{"snapshot-id": snapshot}}, namespace, "tables", name, "plan")
+	err := c.at(ctx, call{operation: operation, method: http.MethodPost, header: c.delegation(ctx), into: &p, body: map[string]any{"snapshot-id": snapshot}}, namespace, "tables", name, "plan")
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ type loaded struct {
 // ErrMetadata: the metadata that the catalog sent cannot be understood.
 var ErrMetadata = errors.New("the metadata cannot be understood")
 
-func (l *loaded) table(c *Client, operation string, a answer, outcome Outcome) (out *Table, err error) {
+func (l *loaded) table(operation string, a answer, outcome Outcome) (out *Table, err error) {
 	out = &Table{Location: l.Location, Config: l.Config, Credentials: l.Credentials, ETag: a.header.Get("ETag")}
 	if l.Restrictions != nil && string(l.Restrictions) != "null" {
 		out.ReadRestrictions = json.RawMessage(l.Restrictions)
@@ -73,7 +73,11 @@ func (l *loaded) table(c *Client, operation string, a answer, outcome Outcome) (
 	if len(l.Metadata) == 0 {
 		return fail(errNonsense)
 	}
-	if out.Metadata, err = c.metadata.parse(l.Metadata); err != nil {
+	err = guarded(func() error {
+		out.Metadata, err = table.ParseMetadataBytes(l.Metadata)
+		return err
+	})
+	if err != nil {
 		return fail(fmt.Errorf("%w: %w", ErrMetadata, err))
 	}
 	return out, nil
@@ -111,8 +115,19 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-func (c *Client) delegation() map[string]string {
-	if c.o.Delegation == "" {
+type metadataOnlyKey struct{}
+
+// MetadataOnly marks calls that are about the definition of tables and not about their
+// rows: no access to data is asked for, and so no right to it.
+func MetadataOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, metadataOnlyKey{}, true)
+}
+
+// IsMetadataOnly reports whether a context was marked by MetadataOnly.
+func IsMetadataOnly(ctx context.Context) bool { return ctx.Value(metadataOnlyKey{}) != nil }
+
+func (c *Client) delegation(ctx context.Context) map[string]string {
+	if c.o.Delegation == "" || IsMetadataOnly(ctx) {
 		return map[string]string{}
 	}
 	return map[string]string{"X-Iceberg-Access-Delegation": c.o.Delegation}
@@ -122,7 +137,7 @@ func (c *Client) delegation() map[string]string {
 // is nil when nothing has changed since.
 func (c *Client) LoadTable(ctx context.Context, namespace []string, name, etag string) (*Table, error) {
 	var said loaded
-	r := call{operation: "load table", method: http.MethodGet, header: c.delegation(), into: &said}
+	r := call{operation: "load table", method: http.MethodGet, header: c.delegation(ctx), into: &said}
 	if etag != "" {
 		r.header["If-None-Match"] = etag
 	}
@@ -130,7 +145,7 @@ func (c *Client) LoadTable(ctx context.Context, namespace []string, name, etag s
 	if err != nil || a.status == http.StatusNotModified {
 		return nil, err
 	}
-	t, err := said.table(c, r.operation, a, NotDone)
+	t, err := said.table(r.operation, a, NotDone)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +166,7 @@ type NewTable struct {
 // CreateTable creates a table, or stages one. The server assigns the ids.
 func (c *Client) CreateTable(ctx context.Context, namespace []string, n NewTable) (*Table, error) {
 	var said loaded
-	r := call{operation: "create table", method: http.MethodPost, header: c.delegation(), body: n, into: &said}
+	r := call{operation: "create table", method: http.MethodPost, header: c.delegation(ctx), body: n, into: &said}
 	outcome := Unknown
 	if n.Stage {
 		r.operation, outcome = "stage table", NotDone
@@ -160,7 +175,7 @@ func (c *Client) CreateTable(ctx context.Context, namespace []string, n NewTable
 	if err != nil {
 		return nil, err
 	}
-	t, err := said.table(c, r.operation, a, outcome)
+	t, err := said.table(r.operation, a, outcome)
 	if err != nil || n.Stage {
 		return t, err
 	}
@@ -181,7 +196,7 @@ func (c *Client) Commit(ctx context.Context, namespace []string, name string, re
 	if err != nil {
 		return nil, err
 	}
-	t, err := said.table(c, r.operation, a, Unknown)
+	t, err := said.table(r.operation, a, Unknown)
 	if err != nil {
 		return nil, err
 	}

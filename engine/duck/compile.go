@@ -20,9 +20,7 @@ type compiler struct {
 	shallow bool
 	aliases int
 	streams []*source
-	// evaluators are those of the RowCalls.
-	evaluators []*evaluator
-	rows       map[*plan.Scan]int64 // of the scans, -1 when not known
+	rows    map[*plan.Scan]int64 // of the scans, -1 when not known
 	// barriers says that a filtered Guard must not let predicates pass.
 	barriers bool
 }

@@ -18,7 +18,6 @@ const (
 	jsonMark   = "sqe-json: "
 	roundsMark = "sqe-rounds: "
 	textMark   = "sqe-text: "
-	rowMark    = "sqe-row: "
 	memoryMark = "sqe-memory: "
 )
 

@@ -203,7 +203,7 @@ func TestRevokeCloses(t *testing.T) {
 	}
 }
 
-// disagreements is sqe_gate_disagreements_total of an operation.
+// disagreements is sqe_gate_disagreements_total of the operations that a pattern names.
 func disagreements(t testing.TB, operation string) int {
 	t.Helper()
 	address, err := sqe.Operations()
@@ -219,15 +219,15 @@ func disagreements(t testing.TB, operation string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^sqe_gate_disagreements_total\{catalog="lake",operation="` + operation + `"\} (\d+)$`).FindSubmatch(page)
-	if m == nil {
-		return 0
+	sum := 0
+	for _, m := range regexp.MustCompile(`(?m)^sqe_gate_disagreements_total\{catalog="lake",operation="`+operation+`"\} (\d+)$`).FindAllSubmatch(page, -1) {
+		n, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
 	}
-	n, err := strconv.Atoi(string(m[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return sum
 }
 
 // TestDisagreement: what SQE allows and the catalog refuses is refused, and counted.
