@@ -15,6 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/peterh/liner"
 	"golang.org/x/term"
+
+	"sqe/engine/parse"
 )
 
 // shellCommand is a small client over the same protocol as every other one.
@@ -40,14 +42,16 @@ func shellCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	defer func() { _ = conn.Close() }()
 	if *execute != "" {
-		return statements(ctx, conn, *execute, stdout, os.Stderr)
+		_, err := statements(ctx, conn, *execute, stdout, os.Stderr)
+		return err
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		text, err := io.ReadAll(os.Stdin)
 		if err != nil {
 			return err
 		}
-		return statements(ctx, conn, string(text), stdout, os.Stderr)
+		_, err = statements(ctx, conn, string(text), stdout, os.Stderr)
+		return err
 	}
 	return interact(ctx, conn, func() (*sql.Conn, error) {
 		next, err := db.Conn(ctx)
@@ -97,11 +101,11 @@ func interact(ctx context.Context, conn *sql.Conn, again func() (*sql.Conn, erro
 		statement := strings.TrimSpace(text.String())
 		text.Reset()
 		line.AppendHistory(strings.ReplaceAll(statement, "\n", " "))
-		err = statements(ctx, conn, statement, stdout, stdout)
+		rest, err := statements(ctx, conn, statement, stdout, stdout)
 		if over(err) { // the statement did not run
 			if conn, err = again(); err == nil {
 				fmt.Fprintln(stdout, "Logged in again; database and variables are those of the start.")
-				err = statements(ctx, conn, statement, stdout, stdout)
+				_, err = statements(ctx, conn, rest, stdout, stdout)
 			}
 		}
 		if err != nil {
@@ -137,30 +141,43 @@ func saveHistory(line *liner.State, path string) {
 	_ = f.Close()
 }
 
-// statements runs a text of one or more statements and prints their results, and
-// the warnings of the last one.
-func statements(ctx context.Context, conn *sql.Conn, text string, stdout, warnings io.Writer) error {
-	run := results
-	if changesRows(text) {
-		run = changed
-	}
-	if err := run(ctx, conn, text, stdout); err != nil {
-		if strings.HasPrefix(err.Error(), "local file ") { // the driver's own, before anything is sent
-			return errors.New("this shell sends no files: use sqe import, or another client that has LOAD DATA LOCAL")
+// statements runs the statements of a text one by one, and prints the result and the
+// warnings of each. rest is what did not run when one fails, that one included. The
+// driver passes over the answers without rows of a text of several.
+func statements(ctx context.Context, conn *sql.Conn, text string, stdout, warnings io.Writer) (rest string, err error) {
+	for rest = text; ; {
+		one, more := first(rest)
+		run := results
+		if changesRows(one) {
+			run = changed
 		}
-		return err
+		if err := run(ctx, conn, one, stdout); err != nil {
+			if strings.HasPrefix(err.Error(), "local file ") { // the driver's own, before anything is sent
+				err = errors.New("this shell sends no files: use sqe import, or another client that has LOAD DATA LOCAL")
+			}
+			return rest, err
+		}
+		printWarnings(ctx, conn, one, warnings)
+		if rest = more; rest == "" {
+			return "", nil
+		}
 	}
-	printWarnings(ctx, conn, text, warnings)
-	return nil
 }
 
-// changesRows reports whether a text is one statement that changes rows and answers
-// with their number alone.
+// first cuts a text behind its first statement. One that cannot be read goes to the
+// server with all that follows, which says why.
+func first(text string) (one, rest string) {
+	_, rest, err := parse.Parse(text)
+	if err != nil || !strings.HasSuffix(text, rest) {
+		return text, ""
+	}
+	return strings.TrimSuffix(text, rest), rest
+}
+
+// changesRows reports whether a statement changes rows and answers with their number
+// alone.
 func changesRows(text string) bool {
 	text = strings.TrimSpace(text)
-	if strings.Contains(strings.TrimRight(text, "; \n"), ";") {
-		return false
-	}
 	word, _, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), " ")
 	switch strings.ToLower(word) {
 	case "insert", "update", "delete", "merge":

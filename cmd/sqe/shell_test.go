@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 )
 
@@ -22,11 +23,35 @@ func TestPrintRow(t *testing.T) {
 func TestChangesRows(t *testing.T) {
 	for text, want := range map[string]bool{
 		"INSERT INTO t VALUES (1)": true, "  delete\nFROM t;\n": true, "Update t SET a = 1 ;": true, "MERGE INTO t USING s": true,
-		"SELECT 1": false, "insert": true, "": false, "INSERT INTO t VALUES (1); SELECT * FROM t": false, "INSERTED": false,
+		"SELECT 1": false, "insert": true, "": false, "INSERT INTO t VALUES ('a;b');": true, "INSERTED": false,
 		"EXPLAIN INSERT INTO t VALUES (1)": false, "CALL system.rewrite_data_files('t')": false,
 	} {
 		if got := changesRows(text); got != want {
 			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// TestFirst: a text is cut into statements as the server reads them.
+func TestFirst(t *testing.T) {
+	for text, want := range map[string][]string{
+		"SELECT 1":                                                   {"SELECT 1"},
+		"SET @a = 1; SET @b = 2;\nSELECT ';' ;":                      {"SET @a = 1;", " SET @b = 2;", "\nSELECT ';' ;"},
+		"INSERT INTO t VALUES ('a;b'); -- ;\n":                       {"INSERT INTO t VALUES ('a;b'); -- ;\n"},
+		"/* ; */ DELETE FROM t; CALL system.rewrite_data_files('t')": {"/* ; */ DELETE FROM t;", " CALL system.rewrite_data_files('t')"},
+		"SELEC 1; SELECT 2":                                          {"SELEC 1; SELECT 2"},
+		"":                                                           {""},
+	} {
+		var got []string
+		for rest := text; ; {
+			var one string
+			one, rest = first(rest)
+			if got = append(got, one); rest == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
