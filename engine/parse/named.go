@@ -66,7 +66,7 @@ func NamesOf(stmt Statement) []Named {
 			}
 		}
 	}
-	target := func(t TableRef) { add(Named{t.Database, t.Name}) }
+	target := func(t TableRef) { add(Named(t)) }
 	expr := func(e *Expr) {
 		if e != nil {
 			add(Names(e.AST)...)
