@@ -67,8 +67,8 @@ type fresh struct {
 
 // Watcher looks after the policies of a source beside their evaluation.
 type Watcher interface {
-	// Look gets the policies after a poll that found something new.
-	Look(ctx context.Context, policies []*model.Policy) error
+	// Look gets the policies and the roles after a poll that found something new.
+	Look(ctx context.Context, policies []*model.Policy, roles []*model.Role) error
 	// Notes are for Status.
 	Notes() (notes []string, lost, restored int64)
 }
@@ -83,7 +83,7 @@ func (s *Source) Watch(w Watcher) {
 		var last *State
 		for {
 			if c := s.current.Load(); c != nil && c.state != last {
-				if err := w.Look(s.ctx, c.state.docs.policies()); err != nil && s.ctx.Err() == nil {
+				if err := w.Look(s.ctx, c.state.docs.policies(), c.state.docs.roleList()); err != nil && s.ctx.Err() == nil {
 					s.log.Warn("the history of policies could not be compared", "source", s.name, "error", err.Error())
 				} else {
 					last = c.state

@@ -62,6 +62,13 @@ func (d *documents) policies() []*model.Policy {
 	return out
 }
 
+func (d *documents) roleList() []*model.Role {
+	if d.roles == nil {
+		return nil
+	}
+	return d.roles.RangerRoles
+}
+
 // State is a compiled snapshot of all documents. It implements policy.State.
 type State struct {
 	options Options

@@ -139,7 +139,11 @@ func (in *instance) lost(l admin.Loss) {
 	if !l.Restored.IsZero() {
 		kind = "restored"
 	}
-	in.log.Warn("a change of a policy was "+kind, "policy", l.Policy, "id", l.ID, "service", l.Service, "version", l.Version, "by", l.By, "what", strings.Join(l.What, ", "))
+	if l.Role != "" {
+		in.log.Warn("a change of a role seems to be "+kind, "role", l.Role, "by", l.By, "what", strings.Join(l.What, ", "))
+	} else {
+		in.log.Warn("a change of a policy was "+kind, "policy", l.Policy, "id", l.ID, "service", l.Service, "version", l.Version, "by", l.By, "what", strings.Join(l.What, ", "))
+	}
 	if sink := in.sink.Load(); sink != nil {
 		e := audit.Event{Type: "policy", Kind: kind, User: l.By, Reason: l.String(), Outcome: "ok"}
 		if err := sink.Record(e); err != nil {

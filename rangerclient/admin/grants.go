@@ -18,7 +18,8 @@ import (
 // statement at a time.
 type keeper struct {
 	*Administrator
-	lock sync.Mutex
+	lock    sync.Mutex
+	members memberships
 }
 
 var (

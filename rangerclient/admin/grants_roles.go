@@ -73,6 +73,7 @@ func (k *keeper) DropRole(ctx context.Context, by policy.Author, name string) er
 	if err != nil {
 		return k.fault(err, k.service())
 	}
+	k.members.forget(name)
 	return k.done(ctx, "that the role "+name+" is dropped")
 }
 
@@ -105,6 +106,8 @@ func (k *keeper) AlterRole(ctx context.Context, by policy.Author, name string, a
 		}
 		more, less := pending(role, add, true), pending(role, remove, false)
 		if more == nil && less == nil {
+			k.members.remember(name, add, true)
+			k.members.remember(name, remove, false)
 			if n == 0 {
 				return nil
 			}

@@ -18,6 +18,7 @@ import (
 // did not know of it.
 type Loss struct {
 	Service, Policy string
+	Role            string // instead of a policy: whose members these were
 	ID              int64
 	Version         int64     // that erased it
 	By              string    // who wrote that, if the server tells
@@ -37,6 +38,9 @@ func (l Loss) String() string {
 	by := ""
 	if l.By != "" {
 		by = " by " + l.By
+	}
+	if l.Role != "" {
+		return fmt.Sprintf("role %q, as it was saved%s, %s; it is left so: %s", l.Role, by, strings.Join(l.What, ", "), l.Doubt)
 	}
 	out := fmt.Sprintf("policy %q (id %d) in service %s: version %d, written%s without knowledge of the one before, erased %s", l.Policy, l.ID, l.Service, l.Version, by, strings.Join(l.What, ", "))
 	switch {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 
 	"sqe/rangerclient"
 	"sqe/rangerclient/model"
@@ -10,14 +11,14 @@ import (
 var _ rangerclient.Watcher = (*Administrator)(nil)
 
 // Look implements rangerclient.Watcher.
-func (a *Administrator) Look(ctx context.Context, policies []*model.Policy) error {
+func (a *Administrator) Look(ctx context.Context, policies []*model.Policy, roles []*model.Role) error {
 	restored, err := a.writer.Look(ctx, policies)
 	if restored {
 		if rerr := a.config.Reload(ctx); err == nil {
 			err = rerr
 		}
 	}
-	return err
+	return errors.Join(err, a.keeper.lookRoles(ctx, roles))
 }
 
 // Notes implements rangerclient.Watcher.
@@ -26,5 +27,9 @@ func (a *Administrator) Notes() (notes []string, lost, restored int64) {
 	for _, l := range losses {
 		notes = append(notes, l.String())
 	}
-	return notes, lost, restored
+	members, more := a.keeper.members.list(a.writer.watched.now())
+	for _, l := range members {
+		notes = append(notes, l.String())
+	}
+	return notes, lost + more, restored
 }

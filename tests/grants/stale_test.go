@@ -77,7 +77,7 @@ func TestStaleWriter(t *testing.T) {
 	look := func(a *admin.Administrator) error {
 		list, err := server().Policies(ctx, "polaris")
 		if err == nil {
-			err = a.Look(ctx, list)
+			err = a.Look(ctx, list, nil)
 		}
 		return err
 	}
@@ -295,7 +295,7 @@ func TestLost(t *testing.T) {
 					t.Helper()
 					list, err := h.server.Policies(ctx, "polaris")
 					if err == nil {
-						err = a.Look(ctx, list)
+						err = a.Look(ctx, list, nil)
 					}
 					if err != nil {
 						t.Fatal(err)
@@ -384,7 +384,7 @@ func TestLostBefore(t *testing.T) {
 	if list, err = s.Policies(ctx, "polaris"); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Look(ctx, list); err != nil {
+	if err := second.Look(ctx, list, nil); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || !told[0].Restored.IsZero() || !strings.Contains(told[0].String(), "before this server looked") {
