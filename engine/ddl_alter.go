@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -460,7 +459,7 @@ func (st *statement) call(ctx context.Context, x *parse.Call) (*Result, error) {
 	if err != nil {
 		return nil, o.hidden(err)
 	}
-	out := table("previous_snapshot_id", "current_snapshot_id")
-	out.row(strconv.FormatInt(before.SnapshotID, 10), strconv.FormatInt(after.SnapshotID, 10))
+	out := typedTable(plan.Column{Name: "previous_snapshot_id", Type: plan.Int64}, plan.Column{Name: "current_snapshot_id", Type: plan.Int64})
+	out.row(before.SnapshotID, after.SnapshotID)
 	return out.result(), nil
 }

@@ -240,6 +240,12 @@ func TestBranchesAndRollback(t *testing.T) {
 	must(t, f.root, "SELECT COUNT(*) FROM customers FOR VERSION AS OF 'v1'", "12")
 	must(t, f.root, "CALL system.set_current_snapshot(table => 'bank.customers', ref => 'v1')", "0|"+number(first))
 	must(t, f.sue, "SELECT COUNT(*) FROM customers", "12")
+	res, _, err := f.root.Query(t.Context(), "CALL system.set_current_snapshot(table => 'bank.customers', ref => 'v1')")
+	if err != nil || res.Columns[0].Type != plan.Int64 || res.Columns[1].Type != plan.Int64 {
+		t.Errorf("the ids of snapshots: %+v, %v", res, err)
+	} else if err := res.Rows.Close(); err != nil {
+		t.Error(err)
+	}
 	must(t, f.root, "CALL lake.system.rollback_to_snapshot('bank.customers', "+number(first)+")", number(first)+"|"+number(first))
 	refused(t, f.root, "CALL system.rollback_to_snapshot('bank.customers', 42)", fault.BadStatement)
 	refused(t, f.root, "CALL system.rollback_to_timestamp('bank.customers', '1999-01-01 00:00:00')", fault.BadStatement)
