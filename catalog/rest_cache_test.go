@@ -312,3 +312,31 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 	t.Cleanup(s.Close)
 	return s.URL
 }
+
+// TestRESTHiddenChange: a change of what may not be seen fails as that of what is not
+// there, whatever kind of object it is.
+func TestRESTHiddenChange(t *testing.T) {
+	f := newFakeREST(t)
+	c := remote(t, f.URL, rest.Options{}, RESTOptions{Local: f.dir})
+	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		// A view: no table of that name, and a view for others.
+		if strings.HasSuffix(r.URL.Path, "/views/secret") || r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/orders") {
+			refuse(w, 403, "ForbiddenException")
+			return true
+		}
+		return false
+	}
+	ctx := as("alice")
+	must(t, second(c.Views(ctx, []string{"sales"})))
+	f.seen()
+	hidden := c.DropView(ctx, name("sales", "secret"), false)
+	n := len(f.seen())
+	missing := c.DropView(ctx, name("sales", "nothing"), false)
+	wants(t, "a hidden view", hidden, fault.NotFound, "doesn't exist")
+	wants(t, "a missing view", missing, fault.NotFound, "doesn't exist")
+	if m := len(f.seen()); m != n {
+		t.Errorf("%d requests for a hidden view, %d for a missing one", n, m)
+	}
+	// Who may see it is told.
+	wants(t, "a table that is shown", second(c.DropTable(ctx, orders, false, false)), fault.Denied, "does not permit")
+}

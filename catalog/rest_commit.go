@@ -351,14 +351,16 @@ func (c *REST) DropTable(ctx context.Context, name plan.TableName, purge, ifExis
 
 func (c *REST) dropped(ctx context.Context, err error, name plan.TableName, ifExists bool) error {
 	switch {
-	case err == nil, ifExists && rest.Is(err, http.StatusNotFound):
+	case err == nil:
 		return nil
-	case rest.Is(err, http.StatusNotFound), errors.Is(err, rest.ErrName):
-		return missing(name)
+	case errors.Is(err, rest.ErrName):
+		err = missing(name)
 	case unknown(err):
 		return fault.Wrap(fault.Unavailable, errors.Join(ErrUnknown, err), "Catalog '%s' did not answer: it is not known whether '%s' was dropped; look before you repeat the statement", c.name, name)
 	}
-	err = c.tableFault(ctx, err, name, false)
+	if !fault.Is(err, fault.NotFound) {
+		err = c.tableFault(ctx, err, name, false)
+	}
 	if ifExists && fault.Is(err, fault.NotFound) {
 		return nil
 	}

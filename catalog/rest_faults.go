@@ -94,6 +94,9 @@ func (c *REST) tableFault(ctx context.Context, err error, name plan.TableName, r
 	case errors.Is(err, rest.ErrName) && reading:
 		return missing(name)
 	case rest.Is(err, http.StatusNotFound):
+		if !reading {
+			_, _ = c.shown(ctx, name) // as for one that is hidden: it takes as long
+		}
 		return missing(name)
 	case e != nil && e.Status == http.StatusForbidden && reading:
 		c.hides(ctx, err, name)
@@ -110,13 +113,26 @@ func (c *REST) tableFault(ctx context.Context, err error, name plan.TableName, r
 // who may not see the object.
 func (c *REST) denied(ctx context.Context, err error, name plan.TableName) error {
 	c.hides(ctx, err, name)
-	_, seen := c.client.LoadTable(ctx, name.Namespace, name.Name, "")
-	if seen != nil && statusOf(seen) == http.StatusForbidden {
-		if _, seen = c.client.LoadView(ctx, name.Namespace, name.Name); seen != nil {
-			return missing(name)
-		}
+	switch shown, failed := c.shown(ctx, name); {
+	case failed != nil:
+		return c.failed(ctx, failed)
+	case !shown:
+		return missing(name)
 	}
 	return fault.Wrap(fault.Denied, err, "Catalog '%s' does not permit you to do this with '%s'", c.name, name)
+}
+
+// shown reports whether the principal may see a table or view of that name.
+func (c *REST) shown(ctx context.Context, name plan.TableName) (bool, error) {
+	ctx = rest.MetadataOnly(ctx)
+	_, err := c.client.LoadTable(ctx, name.Namespace, name.Name, "")
+	if status := statusOf(err); status == http.StatusForbidden || status == http.StatusNotFound {
+		_, err = c.client.LoadView(ctx, name.Namespace, name.Name)
+	}
+	if status := statusOf(err); status == http.StatusForbidden || status == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // createFault is the fault of creating a table or view; seen: its namespace may be
