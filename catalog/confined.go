@@ -33,7 +33,7 @@ func confine(location, root string) (icebergio.IO, error) {
 		return nil, fault.New(fault.Corrupt, "The catalog gives a table a location that is none; an administrator must look at the table in the catalog")
 	case store != "file":
 		return nil, fault.Wrap(fault.Unsupported, icebergio.ErrIOSchemeNotFound, "The table lies in a kind of storage that SQE cannot read")
-	case root == "" || !below(root, location):
+	case root == "" || !belowEither(root, location):
 		return nil, fault.New(fault.Unsupported, "The table lies outside the folder from which files of this catalog are read; an administrator can set it in the configuration (warehouse)")
 	}
 	return confined{root: root}, nil
@@ -47,10 +47,17 @@ func slashes(location string) string {
 	return location
 }
 
+// belowEither reports whether a location lies in a folder, whichever way its percent signs
+// are read: as escapes, or as themselves, which is how local files are opened.
+func belowEither(folder, location string) bool {
+	location = slashes(location)
+	return below(folder, location) && (!strings.Contains(location, "%") || below(folder, strings.ReplaceAll(location, "%", "%25")))
+}
+
 // file is a name that is in the folder.
 func (c confined) file(name string) (string, error) {
 	name = slashes(name)
-	if !below(c.root, name) {
+	if !belowEither(c.root, name) {
 		return "", &fs.PathError{Op: "open", Path: "a file of the table", Err: errOutside}
 	}
 	return name, nil

@@ -554,6 +554,7 @@ func TestRESTLocal(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(out, []byte("secret"), 0o644))
 	must(t, os.Symlink(out, filepath.Join(f.dir, "lake", "link")))
+	must(t, os.Symlink(out, filepath.Join(f.dir, "lake", "l%69nk2")))
 	fs, err := confine("file://"+f.dir+"/lake", f.dir)
 	must(t, err)
 	for _, yes := range []string{f.dir + "/lake/in/x", "file:" + f.dir + "/lake/in/x", "file://" + f.dir + "/lake/in/x", "file://localhost" + f.dir + "/lake/in/x"} {
@@ -566,7 +567,7 @@ func TestRESTLocal(t *testing.T) {
 	}
 	w := fs.(confined)
 	for _, no := range []string{
-		out, "file:" + out, "file://" + out, f.dir + "/../" + filepath.Base(out), "file:" + f.dir + "/lake/../../x", f.dir + "/lake/link", f.dir + "x/y",
+		out, "file:" + out, "file://" + out, f.dir + "/../" + filepath.Base(out), "file:" + f.dir + "/lake/../../x", f.dir + "/lake/link", "file://" + f.dir + "/lake/l%69nk2", f.dir + "x/y",
 		"file://other" + f.dir + "/lake/in/x", "s3://b" + f.dir + "/lake/in/x", "in/x", "file:in/x", "", "file://" + f.dir + "/lake/%2e%2e/%2e%2e/x",
 	} {
 		_, open := fs.Open(no)

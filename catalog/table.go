@@ -49,7 +49,7 @@ func (h *Handle) Within(location string) bool {
 		// What is in the object store is confined where it is opened.
 		return objects.Is(location)
 	}
-	return !h.confined || below(h.root, slashes(location))
+	return !h.confined || belowEither(h.root, location)
 }
 
 // ReadRestrictions is what the catalog that loaded a table demands of its reads.

@@ -23,8 +23,8 @@ type Site struct {
 	// Open opens the catalog once more, under the name lake. What it opens know nothing
 	// of each other, as in several processes.
 	Open func(t testing.TB) Changer
-	// Refuses says which names of namespaces, tables and views this catalog refuses; nil
-	// is none.
+	// Refuses says which names of namespaces, tables and views this catalog refuses, or
+	// at least does not let rows be added to; nil is none.
 	Refuses func(name string) bool
 	// Purged: the catalog says how many files it deleted.
 	Purged bool

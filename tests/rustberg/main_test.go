@@ -1,0 +1,330 @@
+//go:build e2e
+
+package rustberg
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"sqe/tests/keycloaktest"
+	"sqe/tests/sqetest"
+)
+
+const storePassword = "Store-passw0rd"
+
+// The parts of a run, one of each.
+var (
+	kc     *keycloaktest.Keycloak
+	lake   *catalogServer
+	sqe    *sqetest.Server
+	folder string
+	people = &sessions{}
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if folder, err = os.MkdirTemp("", "sqe-rustberg-"); err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if kc, err = keycloaktest.Start(filepath.Join(folder, "keycloak")); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, kc.Stop()) }()
+	if lake, err = startCatalog(filepath.Join(folder, "lake"), kc.Issuer("sqe")); err != nil {
+		return 1, err
+	}
+	if err := startSQE(); err != nil {
+		return 1, errors.Join(err, lake.Stop())
+	}
+	code = m.Run()
+	err = errors.Join(people.close(), sqe.Stop(), lake.Stop(), people.leaked(sqe))
+	if strings.Contains(sqe.Output(), "panic") {
+		err = errors.Join(err, errors.New("sqe panicked"))
+	}
+	if code != 0 || err != nil {
+		fmt.Fprintf(os.Stderr, "sqe wrote:\n%s\nthe catalog wrote:\n%s\n", tail(sqe.Output()), tail(lake.log.String()))
+	}
+	return code, err
+}
+
+func tail(text string) string { return text[max(0, len(text)-6000):] }
+
+// startSQE starts a server with the catalog, under two names: lake is asked again
+// after a second, slow after five, as by default.
+func startSQE() error {
+	var ports [3]int
+	for i := range ports {
+		var err error
+		if ports[i], err = sqetest.FreePort(); err != nil {
+			return err
+		}
+	}
+	config := fmt.Sprintf(`
+[server]
+port = %d
+
+[ops]
+address = "127.0.0.1:%d"
+
+[[identity-providers]]
+name = "keycloak"
+issuer = %q
+audience = ["sqe"]
+admin-roles = ["sqe_admin", "data_engineer"]
+
+[[catalogs]]
+name = "lake"
+kind = "rest"
+uri = %q
+warehouse = %q
+visibility-max-age = "1s"
+default = true
+
+[[catalogs]]
+name = "slow"
+kind = "rest"
+uri = %[4]q
+warehouse = %[5]q
+
+[policystore]
+path = "policies.db"
+admin-password-file = "store-admin.password"
+listen = "127.0.0.1:%[6]d"
+plain-http = true
+
+[[policies]]
+name = "store"
+kind = "store"
+polaris-service = "polaris"
+data-service = "hive"
+
+[audit]
+file = "audit.jsonl"
+`, ports[0], ports[2], kc.Issuer("sqe"), lake.Address, lake.Files, ports[1])
+	for name, text := range map[string]string{"sqe.toml": config, "store-admin.password": storePassword + "\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	var err error
+	if sqe, err = sqetest.Serve(filepath.Join(folder, "sqe.toml"), ports[0]); err != nil {
+		return err
+	}
+	if err := openGate(fmt.Sprintf("http://127.0.0.1:%d/service", ports[1])); err != nil {
+		return errors.Join(err, sqe.Stop())
+	}
+	return nil
+}
+
+// openGate lets everybody do everything by SQE's own policies.
+func openGate(store string) error {
+	call := func(method, path string, body, into any) error {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequest(method, store+path, bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		req.SetBasicAuth("admin", storePassword)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode/100 != 2 {
+			return fmt.Errorf("%s %s: %s", method, path, resp.Status)
+		}
+		return json.NewDecoder(resp.Body).Decode(into)
+	}
+	var definition struct{ AccessTypes []struct{ Name string } }
+	if err := call(http.MethodGet, "/public/v2/api/servicedef/name/polaris", nil, &definition); err != nil {
+		return err
+	}
+	var accesses []any
+	for _, a := range definition.AccessTypes {
+		accesses = append(accesses, map[string]any{"type": a.Name, "isAllowed": true})
+	}
+	resources := map[string]any{}
+	for _, level := range []string{"root", "catalog", "namespace", "table"} {
+		resources[level] = map[string]any{"values": []string{"*"}}
+		if level == "root" {
+			continue
+		}
+		err := call(http.MethodPost, "/public/v2/api/policy", map[string]any{
+			"service": "polaris", "name": "everything in each " + level, "policyType": 0, "isEnabled": true, "resources": resources,
+			"policyItems": []any{map[string]any{"groups": []string{"public"}, "accesses": accesses}},
+		}, &struct{}{})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessions are the logins of the suite, each with a token of Keycloak.
+type sessions struct {
+	mu     sync.Mutex
+	pools  []*sql.DB
+	open   map[string]*sql.Conn
+	tokens map[string]string
+	all    []string
+	made   time.Time
+}
+
+// token is one of Keycloak for a person, for four minutes at most.
+func (s *sessions) token(t testing.TB, name string) string {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.made) > 3*time.Minute {
+		s.open, s.tokens, s.made = map[string]*sql.Conn{}, map[string]string{}, time.Now()
+	}
+	if s.tokens[name] == "" {
+		s.tokens[name] = kc.Token(t, "sqe-cli", name).Access
+		s.all = append(s.all, s.tokens[name])
+	}
+	return s.tokens[name]
+}
+
+// of is a session of a person. Those of the same name share it.
+func (s *sessions) of(t testing.TB, name string) *sql.Conn {
+	t.Helper()
+	token := s.token(t, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.open[name]; c != nil {
+		return c
+	}
+	db := sqe.Open(name, func(c *mysql.Config) { c.Passwd = token })
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatalf("login of %s: %v", name, err)
+	}
+	s.pools = append(s.pools, db)
+	s.open[name] = c
+	return c
+}
+
+func (s *sessions) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []error
+	for _, p := range s.pools {
+		all = append(all, p.Close())
+	}
+	return errors.Join(all...)
+}
+
+// leaked looks for tokens and passwords in what a server wrote.
+func (s *sessions) leaked(at *sqetest.Server) error {
+	audit, err := os.ReadFile(filepath.Join(at.Dir, "audit.jsonl"))
+	if err != nil {
+		return err
+	}
+	if len(s.all) == 0 {
+		return errors.New("no token was used: the search would find nothing")
+	}
+	secrets := []string{storePassword}
+	for _, token := range s.all {
+		secrets = append(secrets, token, strings.Split(token, ".")[2])
+	}
+	for _, secret := range secrets {
+		if strings.Contains(string(audit), secret) || strings.Contains(at.Output(), secret) {
+			return errors.New("sqe wrote a secret down")
+		}
+	}
+	return nil
+}
+
+// as runs a statement as somebody.
+func as(t testing.TB, name, statement string) sqetest.Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return sqetest.Ask(ctx, people.of(t, name), statement)
+}
+
+// said is an answer as one line for each row, or "ERROR: " and its text.
+func said(a sqetest.Answer) string {
+	if a.Err != nil {
+		var e *mysql.MySQLError
+		if errors.As(a.Err, &e) {
+			return "ERROR: " + e.Message
+		}
+		return "ERROR: " + a.Err.Error()
+	}
+	out := make([]string, len(a.Rows))
+	for i, r := range a.Rows {
+		out[i] = strings.ReplaceAll(strings.Join(r, "|"), sqetest.Null, "NULL")
+	}
+	return strings.Join(out, "\n")
+}
+
+// patience is how long a change of policies may take to be seen.
+const patience = 20 * time.Second
+
+// becomes waits until a statement is answered so, and returns how long that took.
+func becomes(t testing.TB, name, statement, want string) time.Duration {
+	t.Helper()
+	start, got := time.Now(), ""
+	for time.Since(start) < patience {
+		if got = said(as(t, name, statement)); got == want {
+			return time.Since(start)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("%s: %s\n%s\nwant\n%s", name, statement, got, want)
+	return 0
+}
+
+// is holds a statement to its answer.
+func is(t testing.TB, name, statement, want string) {
+	t.Helper()
+	if got := said(as(t, name, statement)); got != want {
+		t.Errorf("%s: %s\n%s\nwant\n%s", name, statement, got, want)
+	}
+}
+
+// does runs a statement that must succeed.
+func does(t testing.TB, name, statement string) {
+	t.Helper()
+	if a := as(t, name, statement); a.Err != nil {
+		t.Fatalf("%s: %s: %v", name, statement, a.Err)
+	}
+}
+
+// fails runs a statement that must be refused with a text.
+func fails(t testing.TB, name, statement, text string) {
+	t.Helper()
+	if got := said(as(t, name, statement)); !strings.HasPrefix(got, "ERROR: ") || !strings.Contains(got, text) {
+		t.Errorf("%s: %s\n%s\nwant an error with\n%s", name, statement, got, text)
+	}
+}
