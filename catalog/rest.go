@@ -248,7 +248,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	if err == nil && answer == nil {
 		if before == c.cache.now() {
 			old.mu.Lock()
-			old.until = asked.Add(c.bound)
+			old.until = c.until(old.answer, asked)
 			old.mu.Unlock()
 		}
 		return old, nil
@@ -265,11 +265,22 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	if rest.IsMetadataOnly(ctx) {
 		loaded.table = table.New(loaded.table.Identifier(), answer.Metadata, answer.Location, unopened, committed{})
 	}
-	loaded.until = asked.Add(c.bound)
+	loaded.until = c.until(answer, asked)
 	if !loaded.vended {
 		c.cache.add(before, func() { c.cache.tables.Add(key, loaded) })
 	}
 	return loaded, nil
+}
+
+// until is the time to which an answer to what was asked is used again. A plan of the
+// catalog is one of this moment: under what the catalog demanded a while ago it would
+// show rows that were right at no time. So a table that the catalog plans is asked for
+// in each statement.
+func (c *REST) until(answer *rest.Table, asked time.Time) time.Time {
+	if answer.ScanPlanning() == "server" {
+		return asked
+	}
+	return asked.Add(c.bound)
 }
 
 // admit makes a table of an answer. It refuses one whose scans it cannot plan. opened

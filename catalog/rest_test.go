@@ -502,6 +502,13 @@ func TestRESTRestrictions(t *testing.T) {
 		if h := got.Handle.(*Handle); h.ServerPlanned() != strings.EqualFold(mode, "server") {
 			t.Errorf("%q: planned by the server: %v", mode, h.ServerPlanned())
 		}
+		// What the catalog plans it plans now, so its demands must be of now as well.
+		f.seen()
+		_, err = c.Table(as("alice"), orders, plan.AsOf{}, "")
+		must(t, err)
+		if asked := len(f.seen()) > 0; asked != strings.EqualFold(mode, "server") {
+			t.Errorf("%q: asked again: %v", mode, asked)
+		}
 	}
 	for _, file := range []string{"table-restricted", "table-restricted-other", "table-restricted-plain"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "rustberg", file+".json"))
