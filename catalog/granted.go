@@ -30,14 +30,16 @@ type ObjectStores struct {
 // grant are credentials for a place.
 type grant struct {
 	place  string
+	rank   int // of vend
 	client *objects.Client
 }
 
 // granted opens the files of a table in an object store with what the catalog answered
 // to one principal. It lives as long as the table that is handed out: for one
+// statement. again asks for other credentials when these expire, as whoever runs the
 // statement.
-func (c *REST) granted(name plan.TableName, answer *rest.Table) func(context.Context) (icebergio.IO, error) {
-	grants, err := c.grants(answer)
+func (c *REST) granted(name plan.TableName, answer *rest.Table, again asking) func(context.Context) (icebergio.IO, error) {
+	grants, err := c.grants(name, answer, again)
 	return func(ctx context.Context) (icebergio.IO, error) {
 		switch {
 		case err != nil:
@@ -46,56 +48,48 @@ func (c *REST) granted(name plan.TableName, answer *rest.Table) func(context.Con
 			return nil, fault.New(fault.Unavailable, "The catalog gives no credentials for the files of table '%s', and there are none in the configuration; an administrator must look at the catalog's storage", name)
 		}
 		return objects.FilesOf(ctx, func(location string) *objects.Client {
-			var best *grant
-			for i, g := range grants {
-				if below(g.place, location) && (best == nil || len(g.place) > len(best.place)) {
-					best = &grants[i]
-				}
-			}
-			if best == nil || c.stores.Warehouse != "" && !below(c.stores.Warehouse, location) {
+			if c.stores.Warehouse != "" && !below(c.stores.Warehouse, location) {
 				return nil
 			}
-			return best.client
+			return best(grants, location)
 		}), nil
 	}
 }
 
-// grants reads the credentials of an answer.
-func (c *REST) grants(answer *rest.Table) ([]grant, error) {
-	var out []grant
-	add := func(config map[string]string, places []string) error {
-		o, ok, err := c.storeOptions(config)
-		if err != nil || !ok {
-			return err
+// best are the credentials for a location: of those for a prefix the ones with the
+// longest, and before them none. Those of the configuration of a table are for what no
+// prefix covers (Iceberg REST specification, LoadTableResult).
+func best(grants []grant, location string) *objects.Client {
+	var found *grant
+	for i, g := range grants {
+		if below(g.place, location) && (found == nil || g.rank > found.rank) {
+			found = &grants[i]
 		}
-		client, err := objects.New(o)
-		if err != nil {
-			return fault.Wrap(fault.Unavailable, err, "The catalog gives credentials for an object store that cannot be used; an administrator must look at the catalog's storage")
-		}
-		for _, p := range places {
-			out = append(out, grant{p, client})
-		}
+	}
+	if found == nil {
 		return nil
 	}
-	own := folders(answer.Metadata)
-	if err := add(answer.Config, own); err != nil {
+	return found.client
+}
+
+// grants makes clients of the credentials of an answer.
+func (c *REST) grants(name plan.TableName, answer *rest.Table, again asking) ([]grant, error) {
+	all, err := c.vended(answer.Metadata, answer.Config, answer.Credentials)
+	if err != nil {
 		return nil, err
 	}
-	for _, one := range answer.Credentials {
-		config := map[string]string{}
-		for _, from := range []map[string]string{answer.Config, one.Config} {
-			for k, v := range from {
-				config[k] = v
-			}
+	renewal := &renewal{c: c, name: name, again: again, turn: make(chan struct{}, 1)}
+	var out []grant
+	for _, v := range all {
+		if again != nil {
+			v.options.Renew = renewal.of(v)
 		}
-		places := own
-		if at, ok := objects.Parse(one.Prefix); ok && at.Key != "" {
-			places = []string{one.Prefix}
-		} else if !broad(one.Prefix) {
-			continue // for another kind of storage
+		client, err := objects.New(v.options)
+		if err != nil {
+			return nil, fault.Wrap(fault.Unavailable, err, "The catalog gives credentials for an object store that cannot be used; an administrator must look at the catalog's storage")
 		}
-		if err := add(config, places); err != nil {
-			return nil, err
+		for _, p := range v.places {
+			out = append(out, grant{p, v.rank, client})
 		}
 	}
 	if s := c.stores; len(out) == 0 && s.Warehouse != "" && s.Options.Credentials.AccessKeyID != "" {
@@ -103,7 +97,7 @@ func (c *REST) grants(answer *rest.Table) ([]grant, error) {
 		if err != nil {
 			return nil, fault.Wrap(fault.Config, err, "The object store of catalog '%s' cannot be used", c.name)
 		}
-		out = append(out, grant{s.Warehouse, client})
+		out = append(out, grant{s.Warehouse, 0, client})
 	}
 	return out, nil
 }
@@ -135,6 +129,7 @@ func (c *REST) storeOptions(config map[string]string) (o objects.Options, ok boo
 	o = c.stores.Options
 	o.Credentials = objects.Credentials{
 		AccessKeyID: config["s3.access-key-id"], SecretAccessKey: config["s3.secret-access-key"], SessionToken: config["s3.session-token"],
+		Expires: expiry(config),
 	}
 	if o.Credentials.AccessKeyID == "" {
 		if strings.EqualFold(config["s3.remote-signing-enabled"], "true") {

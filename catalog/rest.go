@@ -257,7 +257,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		c.cache.tables.Remove(key)
 		return nil, c.missed(key, asked, before, c.tableFault(ctx, err, name, true), err, name)
 	}
-	loaded, err := c.admit(name, answer, nil)
+	loaded, err := c.admit(name, answer, nil, c.loadedAgain(name, answer))
 	if err != nil {
 		c.cache.tables.Remove(key)
 		return nil, err
@@ -285,12 +285,12 @@ func (c *REST) until(answer *rest.Table, asked time.Time) time.Time {
 
 // admit makes a table of an answer. It refuses one whose scans it cannot plan. opened
 // is how its files are opened where the answer, such as that to a commit, gives no
-// credentials; nil: as the answer says.
-func (c *REST) admit(name plan.TableName, answer *rest.Table, opened table.FSysF) (*restTable, error) {
+// credentials; nil: as the answer says. again renews the credentials of the answer.
+func (c *REST) admit(name plan.TableName, answer *rest.Table, opened table.FSysF, again asking) (*restTable, error) {
 	if m := answer.ScanPlanning(); m != "client" && m != "server" {
 		return nil, fault.New(fault.Unsupported, "The catalog demands a way to plan the scans of table '%s' that SQE does not know; the table is refused", name)
 	}
-	return &restTable{table: c.tableAt(name, answer, opened), answer: answer, root: c.local, vended: opened != nil || vended(answer), planner: c.planner(name), plans: map[planKey]*plan.Table{}}, nil
+	return &restTable{table: c.tableAt(name, answer, opened, again), answer: answer, root: c.local, vended: opened != nil || secret(answer), planner: c.planner(name), plans: map[planKey]*plan.Table{}}, nil
 }
 
 // unopened is how the files are opened of a table that was loaded without access to
@@ -299,8 +299,8 @@ func unopened(context.Context) (icebergio.IO, error) {
 	return nil, fault.New(fault.Internal, "rows were asked for in a statement about definitions")
 }
 
-// vended reports whether an answer holds credentials, which are for one statement.
-func vended(t *rest.Table) bool {
+// secret reports whether an answer holds credentials, which are for one statement.
+func secret(t *rest.Table) bool {
 	if len(t.Credentials) > 0 {
 		return true
 	}
@@ -337,12 +337,12 @@ func (t *restTable) plan(name plan.TableName, at plan.AsOf, metadata string) (*p
 }
 
 // tableAt is the table of an answer. It cannot commit by itself.
-func (c *REST) tableAt(name plan.TableName, answer *rest.Table, opened table.FSysF) *table.Table {
+func (c *REST) tableAt(name plan.TableName, answer *rest.Table, opened table.FSysF, again asking) *table.Table {
 	meta := answer.Metadata
 	switch {
-	case opened != nil && !vended(answer):
+	case opened != nil && !secret(answer):
 	case objects.Is(meta.Location()):
-		opened = c.granted(name, answer)
+		opened = c.granted(name, answer, again)
 	default:
 		opened = func(context.Context) (icebergio.IO, error) { return confine(meta.Location(), c.local) }
 	}

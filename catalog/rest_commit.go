@@ -93,7 +93,7 @@ func unknown(err error) bool {
 // after is a table as a commit left it. opened is as for admit.
 func (c *REST) after(name plan.TableName, answer *rest.Table, opened table.FSysF, done string) (*plan.Table, error) {
 	c.changed(name)
-	loaded, err := c.admit(name, answer, opened)
+	loaded, err := c.admit(name, answer, opened, c.loadedAgain(name, answer))
 	if err == nil {
 		var t *plan.Table
 		if t, err = loaded.plan(name, plan.AsOf{}, ""); err == nil {
@@ -246,7 +246,7 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 	case err == nil && !asked.Stage:
 		return c.after(name, answer, nil, "created")
 	case err == nil:
-		return c.createStaged(ctx, name, d, fill, answer, seen)
+		return c.createStaged(ctx, name, d, fill, asked, answer, seen)
 	case statusOf(err) == http.StatusConflict:
 		c.changed(name)
 		return nil, exists(name)
@@ -258,8 +258,9 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 }
 
 // createStaged creates the table of an answer, with tags and rows.
-func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange, answer *rest.Table, seen bool) (_ *plan.Table, err error) {
+func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange, asked rest.NewTable, answer *rest.Table, seen bool) (_ *plan.Table, err error) {
 	updates := creation(answer.Metadata)
+	again := c.stagedAgain(name, asked, answer)
 	meta := answer.Metadata
 	if len(d.Tags) > 0 {
 		set, err := tagProperties(meta, meta.CurrentSchema().Fields(), d.Tags)
@@ -282,7 +283,7 @@ func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDef
 		answer := *answer
 		answer.Metadata = meta
 		var empty *restTable
-		if empty, err = c.admit(name, &answer, nil); err != nil {
+		if empty, err = c.admit(name, &answer, nil, again); err != nil {
 			return nil, err
 		}
 		var planned *plan.Table
@@ -300,7 +301,7 @@ func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDef
 	created, err := c.client.Commit(ctx, name.Namespace, name.Name, []table.Requirement{table.AssertCreate()}, updates)
 	switch {
 	case err == nil:
-		return c.after(name, created, c.tableAt(name, answer, nil).FS, "created")
+		return c.after(name, created, c.tableAt(name, answer, nil, again).FS, "created")
 	case statusOf(err) == http.StatusConflict:
 		c.changed(name)
 		return nil, exists(name)

@@ -52,7 +52,7 @@ type Cache struct {
 	used *simplelru.LRU[string, int64] // sizes by name
 	size int64
 
-	hits, misses atomic.Int64
+	hits, misses, hitBytes, missBytes atomic.Int64
 }
 
 const (
@@ -144,8 +144,23 @@ func (c *Cache) Close() error {
 	return c.lock.Close()
 }
 
-// Counts are how often a part was found and not found.
-func (c *Cache) Counts() (hits, misses int64) { return c.hits.Load(), c.misses.Load() }
+// CacheStatus is what a cache has done since it was opened, and how large it is.
+type CacheStatus struct {
+	// Hits and Misses are parts that were found and not found, HitBytes and MissBytes
+	// their sizes.
+	Hits, Misses, HitBytes, MissBytes int64
+	Bytes                             int64 // on the disk now
+}
+
+// Status tells what the cache does; nothing where there is none.
+func (c *Cache) Status() CacheStatus {
+	if c == nil {
+		return CacheStatus{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return CacheStatus{c.hits.Load(), c.misses.Load(), c.hitBytes.Load(), c.missBytes.Load(), c.size}
+}
 
 // get fills p with a part, if it is there.
 func (c *Cache) get(key cacheKey, p []byte) bool {
@@ -160,6 +175,7 @@ func (c *Cache) get(key cacheKey, p []byte) bool {
 		err := c.read(name, p)
 		if err == nil {
 			c.hits.Add(1)
+			c.hitBytes.Add(int64(len(p)))
 			return true
 		}
 		c.mu.Lock()
@@ -167,6 +183,7 @@ func (c *Cache) get(key cacheKey, p []byte) bool {
 		c.mu.Unlock()
 	}
 	c.misses.Add(1)
+	c.missBytes.Add(int64(len(p)))
 	return false
 }
 

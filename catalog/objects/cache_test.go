@@ -162,8 +162,8 @@ func TestCacheRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if hits, misses := c.Counts(); hits != 1 || misses != 1 {
-		t.Errorf("%d hits, %d misses", hits, misses)
+	if s := c.Status(); s.Hits != 1 || s.Misses != 1 || s.HitBytes == 0 || s.MissBytes != s.HitBytes {
+		t.Errorf("%+v", s)
 	}
 	m.failing(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusForbidden); return true })
 	if _, err := read(); !errors.Is(err, ErrDenied) {

@@ -11,23 +11,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
-
-// Credentials open a store. Nothing prints them.
-type Credentials struct {
-	AccessKeyID, SecretAccessKey string
-	SessionToken                 string // "" for keys that do not expire
-}
-
-// Format hides the credentials for every verb.
-func (Credentials) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("[secret]")) }
-
-// MarshalText hides the credentials.
-func (Credentials) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
 
 // Options say which store, and how it is asked.
 type Options struct {
@@ -38,6 +27,9 @@ type Options struct {
 	// VirtualHosts asks for bucket.endpoint/key instead of endpoint/bucket/key.
 	VirtualHosts bool
 	Credentials  Credentials
+	// Renew gives other credentials when these expire, or when the store does not know
+	// them any more; nil: there are no others.
+	Renew Renew
 	// HTTP sends the requests; nil is a client of NewHTTP.
 	HTTP *http.Client
 	// Timeout is how long the store may be silent; 0 is 30 s.
@@ -53,7 +45,9 @@ type Options struct {
 // and cheap to make.
 type Client struct {
 	api      *s3.Client
-	store    string // of keys of the cache
+	holder   *holder
+	single   atomic.Bool // the store does not delete several objects with one request
+	store    string      // of keys of the cache
 	timeout  time.Duration
 	attempts int
 	cache    *Cache
@@ -67,7 +61,7 @@ var ErrCredentials = errors.New("no complete credentials for the object store")
 
 // New makes a client. It sends nothing.
 func New(o Options) (*Client, error) {
-	if o.Credentials.AccessKeyID == "" || o.Credentials.SecretAccessKey == "" {
+	if !o.Credentials.complete() {
 		return nil, ErrCredentials
 	}
 	if o.Region == "" {
@@ -106,8 +100,14 @@ func New(o Options) (*Client, error) {
 		}
 		options.BaseEndpoint = aws.String(o.Endpoint)
 	}
-	is := aws.Credentials{AccessKeyID: o.Credentials.AccessKeyID, SecretAccessKey: o.Credentials.SecretAccessKey, SessionToken: o.Credentials.SessionToken}
-	options.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return is, nil })
+	c.holder = newHolder(o.Credentials, o.Renew)
+	options.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		is, ok := ctx.Value(carried{}).(Credentials)
+		if !ok {
+			return aws.Credentials{}, ErrCredentials
+		}
+		return aws.Credentials{AccessKeyID: is.AccessKeyID, SecretAccessKey: is.SecretAccessKey, SessionToken: is.SessionToken}, nil
+	})
 	c.api = s3.New(options)
 	return c, nil
 }
@@ -155,10 +155,24 @@ func NewHTTP(o HTTPOptions) (*http.Client, error) {
 const slowest = 256 << 10
 
 // do sends a request until it succeeds, fails for good or has failed too often. size
-// is how many bytes go with it. call says with alive that something came.
+// is how many bytes go with it. call says with alive that something came. What a store
+// refuses because it does not know the credentials any more was not done: it is sent
+// once more with others, where there are any.
 func (c *Client) do(ctx context.Context, operation string, size int64, call func(ctx context.Context, alive func()) error) error {
+	var refused *Credentials
+	var first *Error // of them
 	for n := 1; ; n++ {
-		err := c.once(ctx, size, call)
+		with, err := c.holder.get(ctx, refused)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &Error{Operation: operation, is: ErrNotRenewed, reason: err}
+		}
+		if refused != nil && refused.same(with) {
+			return first
+		}
+		err = c.once(context.WithValue(ctx, carried{}, with), size, call)
 		if err == nil {
 			return nil
 		}
@@ -166,6 +180,10 @@ func (c *Client) do(ctx context.Context, operation string, size int64, call func
 			return ctx.Err()
 		}
 		e := classify(operation, err)
+		if refused == nil && c.holder.renew != nil && invalidCodes[e.Code] {
+			refused, first = &with, e
+			continue
+		}
 		if !e.retry || n >= c.attempts {
 			return e
 		}

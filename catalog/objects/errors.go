@@ -44,6 +44,7 @@ type Error struct {
 	Request   string // the store's number of the request
 	is        error
 	cause     error // of the network
+	reason    error // why there are no credentials
 	retry     bool
 }
 
@@ -51,6 +52,9 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "object store: %s: %s", e.Operation, e.is)
+	if e.Status == 0 && e.Code != "" {
+		fmt.Fprintf(&b, " (%s)", e.Code)
+	}
 	if e.Status != 0 {
 		fmt.Fprintf(&b, " (status %d", e.Status)
 		if e.Code != "" {
@@ -64,11 +68,19 @@ func (e *Error) Error() string {
 	if e.cause != nil {
 		fmt.Fprintf(&b, ": %s", e.cause)
 	}
+	if e.reason != nil {
+		fmt.Fprintf(&b, ": %s", e.reason)
+	}
 	return b.String()
 }
 
-// Unwrap gives what the error is.
-func (e *Error) Unwrap() error { return e.is }
+// Unwrap gives what the error is, and why there are no credentials.
+func (e *Error) Unwrap() []error {
+	if e.reason != nil {
+		return []error{e.is, e.reason}
+	}
+	return []error{e.is}
+}
 
 var deniedCodes = map[string]bool{
 	"AccessDenied": true, "AllAccessDisabled": true, "InvalidAccessKeyId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true,
@@ -111,6 +123,8 @@ func classify(operation string, err error) *Error {
 		e.is = ErrDenied
 	case e.Status == http.StatusNotFound && missingCodes[e.Code]:
 		e.is = fs.ErrNotExist
+	case e.Status == http.StatusNotImplemented:
+		e.is = ErrRefused
 	case e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Code == "RequestTimeout" || e.Code == "SlowDown":
 		e.is, e.retry = ErrUnavailable, true
 	case e.Status < 300: // an answer that ended too early or says nothing

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +62,20 @@ func (m *memory) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		m.objects[name] = all
 		_, _ = io.WriteString(w, "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+	case r.Method == http.MethodPost && query.Has("delete"):
+		var asked struct {
+			Keys []string `xml:"Object>Key"`
+		}
+		_ = xml.NewDecoder(r.Body).Decode(&asked)
+		fmt.Fprint(w, "<DeleteResult>")
+		for _, k := range asked.Keys {
+			if strings.HasPrefix(k, "wh/kept") {
+				fmt.Fprintf(w, "<Error><Key>%s</Key><Code>AccessDenied</Code></Error>", k)
+				continue
+			}
+			delete(m.objects, name+"/"+k)
+		}
+		fmt.Fprint(w, "</DeleteResult>")
 	case r.Method == http.MethodDelete && query.Get("uploadId") != "":
 		m.parts = map[string][]byte{}
 		w.WriteHeader(http.StatusNoContent)
@@ -434,7 +449,7 @@ func TestCredentials(t *testing.T) {
 	}
 	m := newMemory(t)
 	c := m.client(t, Options{})
-	o := Options{Credentials: Credentials{accessKey, secretKey, "the-session"}}
+	o := Options{Credentials: Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey, SessionToken: "the-session"}}
 	text, _ := json.Marshal(struct{ Is Credentials }{o.Credentials})
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "options", o, "client", c, "credentials", o.Credentials)

@@ -191,69 +191,6 @@ func (f *Files) Remove(location string) error {
 	return nil
 }
 
-// mostDeleted is how many objects one request deletes. Source: Amazon S3 API,
-// DeleteObjects.
-const mostDeleted = 1000
-
-// DeleteFiles implements icebergio.BulkRemovableIO.
-func (f *Files) DeleteFiles(ctx context.Context, locations []string) ([]string, error) {
-	var done []string
-	var errs []error
-	type store struct {
-		client *Client
-		bucket string
-	}
-	byStore := map[store][]string{}
-	for _, l := range locations {
-		c, at, err := f.at(l)
-		if err != nil {
-			errs = append(errs, pathError("remove", err))
-			continue
-		}
-		byStore[store{c, at.Bucket}] = append(byStore[store{c, at.Bucket}], l)
-	}
-	for to, list := range byStore {
-		for some := range slices.Chunk(list, mostDeleted) {
-			failed, err := to.client.deleteSome(ctx, to.bucket, some)
-			if err != nil {
-				errs = append(errs, pathError("remove", err))
-				continue
-			}
-			for _, l := range some {
-				at, _ := Parse(l)
-				if failed[at.Key] {
-					errs = append(errs, pathError("remove", ErrRefused))
-				} else {
-					done = append(done, l)
-				}
-			}
-		}
-	}
-	return done, errors.Join(errs...)
-}
-
-func (c *Client) deleteSome(ctx context.Context, bucket string, locations []string) (failed map[string]bool, err error) {
-	var keys []types.ObjectIdentifier
-	for _, l := range locations {
-		at, _ := Parse(l)
-		keys = append(keys, types.ObjectIdentifier{Key: aws.String(at.Key)})
-	}
-	err = c.do(ctx, "remove", 0, func(ctx context.Context, _ func()) error {
-		out, err := c.api.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: keys, Quiet: aws.Bool(true)}})
-		if err != nil {
-			return err
-		}
-		failed = map[string]bool{}
-		for _, e := range out.Errors {
-			if aws.ToString(e.Code) != "NoSuchKey" {
-				failed[aws.ToString(e.Key)] = true
-			}
-		}
-		return nil
-	})
-	return failed, err
-}
-
 // WalkDir implements icebergio.ListableIO. There are no folders in a store: fn gets the
 // objects below root alone, each as "s3://bucket/key" in the way root is written.
 func (f *Files) WalkDir(root string, fn fs.WalkDirFunc) error {

@@ -39,6 +39,12 @@ type StorageCredential struct {
 	Config map[string]string `json:"config"`
 }
 
+// Format shows nothing of an answer, which may hold credentials.
+func (*Table) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("rest.Table")) }
+
+// Format hides the credentials for every verb.
+func (StorageCredential) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("[secret]")) }
+
 // ScanPlanning is who plans the scans of the table: "client" or "server".
 func (t *Table) ScanPlanning() string {
 	if m := strings.ToLower(t.Config["scan-planning-mode"]); m != "" {
@@ -150,6 +156,23 @@ func (c *Client) LoadTable(ctx context.Context, namespace []string, name, etag s
 		return nil, err
 	}
 	return t.located(&said), nil
+}
+
+// credentialsEndpoint is the call for other credentials for a table.
+const credentialsEndpoint = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
+
+// LoadCredentials asks for credentials for the files of a table that was loaded. It is
+// false where the server does not say that it has such a call.
+func (c *Client) LoadCredentials(ctx context.Context, namespace []string, name string) ([]StorageCredential, bool, error) {
+	s, err := c.settings(ctx)
+	if err != nil || !s.endpoints[credentialsEndpoint] {
+		return nil, false, err
+	}
+	var said struct {
+		Credentials []StorageCredential `json:"storage-credentials"`
+	}
+	err = c.at(ctx, call{operation: "load credentials", method: http.MethodGet, header: c.delegation(ctx), into: &said}, namespace, "tables", name, "credentials")
+	return said.Credentials, true, err
 }
 
 // NewTable is what a table is to be.

@@ -105,19 +105,23 @@ func ExpireSnapshots(ctx context.Context, target *plan.Table, e ExpireOptions, o
 	if err != nil {
 		return out, j.failure(err)
 	}
+	paths := make([]string, len(gone))
 	for i, f := range gone {
-		if err := ctx.Err(); err != nil {
-			return out, j.failure(err)
-		}
-		if err := j.remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			out.Left = append(out.Left, f.path)
+		paths[i] = f.path
+	}
+	err = deleteFiles(ctx, j.target.fs, paths, j.remove, func(i int, err error) {
+		if err != nil {
+			out.Left = append(out.Left, paths[i])
 		} else {
 			out.Files++
-			*f.count(&out.Expired)++
+			*gone[i].count(&out.Expired)++
 		}
 		if e.Progress != nil {
 			e.Progress(i+1, len(gone))
 		}
+	})
+	if err != nil {
+		return out, j.failure(err)
 	}
 	return out, nil
 }

@@ -83,19 +83,19 @@ func RemoveOrphans(ctx context.Context, target *plan.Table, r OrphanOptions, o O
 		out.Orphans = orphans
 		return out, nil
 	}
-	for i, p := range orphans {
-		if err := ctx.Err(); err != nil {
-			return out, j.failure(err)
-		}
-		if err := j.target.fs.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			out.Left = append(out.Left, p)
+	err = deleteFiles(ctx, j.target.fs, orphans, j.target.fs.Remove, func(i int, err error) {
+		if err != nil {
+			out.Left = append(out.Left, orphans[i])
 		} else {
 			out.Files++
-			out.Orphans = append(out.Orphans, p)
+			out.Orphans = append(out.Orphans, orphans[i])
 		}
 		if r.Progress != nil {
 			r.Progress(i+1, len(orphans))
 		}
+	})
+	if err != nil {
+		return out, j.failure(err)
 	}
 	return out, nil
 }
