@@ -40,6 +40,8 @@ type Sources struct {
 	// Targetless is the number of policies that name a table or a column which does
 	// not exist.
 	Targetless func() int
+	// ObjectCache is what the cache of parts of objects does; nil: there is none.
+	ObjectCache func() ObjectCache
 	// Audit is the condition of every audit output.
 	Audit   func() []AuditOutput
 	Version string
@@ -97,6 +99,9 @@ func NewMetrics(s Sources) *Metrics {
 	m.registry.MustRegister(info)
 	if s.Policies != nil {
 		m.registry.MustRegister(policies{s.Policies})
+	}
+	if s.ObjectCache != nil {
+		m.registry.MustRegister(objectCache{s.ObjectCache})
 	}
 	if s.Audit != nil {
 		m.registry.MustRegister(auditOutputs{s.Audit})

@@ -52,7 +52,7 @@ func TestMetrics(t *testing.T) {
 		Source: "folder", Loaded: true, Fresh: true, Age: 2 * time.Second, MaxAge: time.Minute, LastSuccess: time.Unix(1_700_000_000, 0),
 		LastError: "broken", Versions: map[string]int64{"policies/hive": 7}, Policies: 12, Lost: 3, Restored: 2, Problems: []string{"p"},
 	}, {Source: "ranger"}}
-	m := NewMetrics(Sources{Policies: func() []policy.Status { return status }, Running: func() int { return 3 }, Queued: func() int { return 1 }, Version: "v1"})
+	m := NewMetrics(Sources{Policies: func() []policy.Status { return status }, Running: func() int { return 3 }, Queued: func() int { return 1 }, Version: "v1", ObjectCache: func() ObjectCache { return ObjectCache{11, 12, 13, 14, 15} }})
 	m.Statement("query", "ok", 0.2, 10)
 	m.Statement("query", "denied", 0.2, 0)
 	m.Statement("query", "something new", 0.2, -1)
@@ -74,6 +74,8 @@ func TestMetrics(t *testing.T) {
 		`sqe_policy_last_poll_failed{source="folder"} 1`, `sqe_policy_version{document="policies/hive",source="folder"} 7`,
 		`sqe_policies{source="folder"} 12`, `sqe_policy_problems{source="folder"} 1`, `sqe_policy_lost_changes_total{source="folder"} 3`,
 		`sqe_policy_restored_changes_total{source="folder"} 2`, `sqe_build_info{version="v1"} 1`,
+		"sqe_object_cache_hits_total 11", "sqe_object_cache_misses_total 12", "sqe_object_cache_hit_bytes_total 13",
+		"sqe_object_cache_miss_bytes_total 14", "sqe_object_cache_bytes 15",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing: %s", want)

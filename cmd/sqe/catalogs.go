@@ -13,6 +13,7 @@ import (
 	"sqe/catalog/rest"
 	"sqe/config"
 	"sqe/fault"
+	"sqe/ops"
 )
 
 // openCatalogs opens every catalog, the default one first, and lists the folders
@@ -91,6 +92,14 @@ func openObjectCache(cfg *config.Config) (*objects.Cache, error) {
 		return nil, fault.Wrap(fault.Config, err, "the folder of the object cache cannot be used: %s", err)
 	}
 	return cache, nil
+}
+
+// cacheStatus is nil where there is no cache.
+func cacheStatus(cache *objects.Cache) func() ops.ObjectCache {
+	if cache == nil {
+		return nil
+	}
+	return func() ops.ObjectCache { return ops.ObjectCache(cache.Status()) }
 }
 
 // openREST opens a REST catalog, which sends nothing yet.

@@ -125,6 +125,8 @@ func (in *instance) build(logTo io.Writer) error {
 		Targetless: in.watchTargets(catalogs, sources),
 		Audit:      sink.metrics,
 		Version:    versionText(),
+
+		ObjectCache: cacheStatus(cache),
 	})
 	disagreed := metrics.Disagreement
 	both.sources.Store(&sources)
