@@ -26,6 +26,22 @@ type Store struct {
 	Dir      string // each bucket is a folder in it
 	address  string
 	cmd      *exec.Cmd
+	// log is where it writes down each request, and iam the socket of what it asks
+	// about keys; "" for none.
+	log, iam string
+}
+
+// root is the environment with the credentials of the store.
+var root = []string{"ROOT_ACCESS_KEY=" + AccessKey, "ROOT_SECRET_KEY=" + SecretKey}
+
+// gateway is the program of the store.
+func gateway(t testing.TB) string {
+	t.Helper()
+	bin := filepath.Join(sqetest.Cache(), "bin", "versitygw")
+	if _, err := os.Stat(bin); err != nil {
+		t.Fatal("the object store is missing: run tests/install")
+	}
+	return bin
 }
 
 // StartStore starts a store with the bucket "lake". It ends with the test.
@@ -48,12 +64,15 @@ func StartStore(t testing.TB) *Store {
 // Start starts the process, once more after Stop.
 func (s *Store) Start(t testing.TB) {
 	t.Helper()
-	bin := filepath.Join(sqetest.Cache(), "bin", "versitygw")
-	if _, err := os.Stat(bin); err != nil {
-		t.Fatal("the object store is missing: run tests/install")
+	args := []string{"--quiet", "--port", s.address}
+	if s.log != "" {
+		args = append(args, "--access-log", s.log)
 	}
-	s.cmd = exec.Command(bin, "--quiet", "--port", s.address, "posix", s.Dir)
-	s.cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
+	if s.iam != "" {
+		args = append(args, "--iam-standalone-endpoint", s.iam)
+	}
+	s.cmd = exec.Command(gateway(t), append(args, "posix", s.Dir)...)
+	s.cmd.Env = append(os.Environ(), root...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
