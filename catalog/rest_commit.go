@@ -260,7 +260,7 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 // createStaged creates the table of an answer, with tags and rows.
 func (c *REST) createStaged(ctx context.Context, name plan.TableName, d TableDefinition, fill TableChange, asked rest.NewTable, answer *rest.Table, seen bool) (_ *plan.Table, err error) {
 	updates := creation(answer.Metadata)
-	again := c.stagedAgain(name, asked, answer)
+	again := c.stagedAgain(name, asked, answer, seen)
 	meta := answer.Metadata
 	if len(d.Tags) > 0 {
 		set, err := tagProperties(meta, meta.CurrentSchema().Fields(), d.Tags)

@@ -191,14 +191,14 @@ func (c *REST) loadedAgain(name plan.TableName, answer *rest.Table) asking {
 
 // stagedAgain is loadedAgain for a table that is only staged, which nobody can load: it
 // is staged once more. What that would be is of no interest.
-func (c *REST) stagedAgain(name plan.TableName, asked rest.NewTable, answer *rest.Table) asking {
+func (c *REST) stagedAgain(name plan.TableName, asked rest.NewTable, answer *rest.Table, seen bool) asking {
 	return func(ctx context.Context) ([]vend, error) {
 		now, err := c.client.CreateTable(ctx, name.Namespace, asked)
 		switch {
 		case statusOf(err) == http.StatusConflict:
 			return nil, exists(name)
 		case err != nil:
-			return nil, c.createFault(ctx, err, name, true)
+			return nil, c.createFault(ctx, err, name, seen)
 		}
 		return c.vended(answer.Metadata, now.Config, now.Credentials)
 	}

@@ -43,7 +43,7 @@ type vendor struct {
 
 	mu    sync.Mutex
 	how   giving
-	given map[string]given // by the id of the key
+	given map[string]lent // by the id of the key
 	// renewals counts the answers to requests for credentials alone.
 	renewals int
 	// renewing: answers of loads count as renewals, of which refuse speaks.
@@ -70,8 +70,8 @@ type giving struct {
 	loads  bool
 }
 
-// given is to whom a key was given, and for what.
-type given struct {
+// lent is to whom a key was given, and for what.
+type lent struct {
 	s3.Key
 	who, folder string
 	// renewed: it was asked for alone, in the place of another one.
@@ -90,7 +90,7 @@ func usual(who, folder string) string {
 func startVendor(t *testing.T) *vendor {
 	t.Helper()
 	lake.ours(t)
-	v := &vendor{t: t, given: map[string]given{}, how: giving{life: time.Hour, form: "prefixes", endpoint: true}}
+	v := &vendor{t: t, given: map[string]lent{}, how: giving{life: time.Hour, form: "prefixes", endpoint: true}}
 	v.store, v.keys = s3.StartKeyed(t, filepath.Dir(lake.Files))
 	v.gate = startGate(t, v.store.Endpoint)
 	to, err := url.Parse(lake.Address)
@@ -211,7 +211,7 @@ func (v *vendor) changed(r *http.Request, body []byte) ([]byte, error) {
 	store := map[string]any{"s3.endpoint": v.gate.address, "s3.path-style-access": "true", "client.region": "us-east-1"}
 	key := func(policy string) map[string]any {
 		k := v.keys.Give(v.t, policy, v.how.life)
-		v.given[k.ID] = given{k, who, folder, r.Header.Get("X-Alone") != ""}
+		v.given[k.ID] = lent{k, who, folder, r.Header.Get("X-Alone") != ""}
 		out := map[string]any{"s3.access-key-id": k.ID, "s3.secret-access-key": k.Secret, "s3.session-token": k.Token}
 		if !v.how.silent {
 			out["s3.session-token-expires-at-ms"] = strconv.FormatInt(k.Expires.UnixMilli(), 10)
@@ -300,7 +300,7 @@ func (v *vendor) uses(since int) (out []used) {
 
 type used struct {
 	s3.Use
-	by given
+	by lent
 }
 
 func (v *vendor) mark() int { return len(v.store.Uses(v.t)) }
