@@ -46,7 +46,7 @@ type vendor struct {
 	given map[string]lent // by the id of the key
 	// renewals counts the answers to requests for credentials alone.
 	renewals int
-	// renewing: answers of loads count as renewals, of which refuse speaks.
+	// answers are those that hold keys.
 	answers []string
 }
 
@@ -74,8 +74,6 @@ type giving struct {
 type lent struct {
 	s3.Key
 	who, folder string
-	// renewed: it was asked for alone, in the place of another one.
-	renewed bool
 }
 
 var writing = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"}
@@ -211,7 +209,7 @@ func (v *vendor) changed(r *http.Request, body []byte) ([]byte, error) {
 	store := map[string]any{"s3.endpoint": v.gate.address, "s3.path-style-access": "true", "client.region": "us-east-1"}
 	key := func(policy string) map[string]any {
 		k := v.keys.Give(v.t, policy, v.how.life)
-		v.given[k.ID] = lent{k, who, folder, r.Header.Get("X-Alone") != ""}
+		v.given[k.ID] = lent{k, who, folder}
 		out := map[string]any{"s3.access-key-id": k.ID, "s3.secret-access-key": k.Secret, "s3.session-token": k.Token}
 		if !v.how.silent {
 			out["s3.session-token-expires-at-ms"] = strconv.FormatInt(k.Expires.UnixMilli(), 10)
