@@ -116,7 +116,7 @@ func (c *REST) storedName() string { return c.name }
 
 // How wide and deep namespaces are asked for.
 const (
-	together       = 16
+	together       = 32
 	deepest        = 32
 	mostNamespaces = 100_000
 )

@@ -253,11 +253,15 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 	}
 	var work []func()
 	for _, w := range wanted {
+		if c.kept(scope, w) {
+			continue
+		}
 		work = append(work, func() {
 			if w.Table {
 				key, before := tableScoped(ctx, scope, w.Name), c.cache.now()
 				t, err := c.load(ctx, w.Name, false)
-				if c.bound <= 0 || err == nil && t.vended {
+				// What failed is not asked for again by binding: somebody waits.
+				if c.bound <= 0 || err != nil || t.vended {
 					hand(ctx, c, key, ahead{t, err, before})
 				}
 				if !fault.Is(err, fault.NotFound) {
@@ -272,8 +276,22 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 	c.preload(ctx, work)
 }
 
+// kept reports whether it is known what a scope is shown of a name.
+func (c *REST) kept(scope string, w Wanted) bool {
+	now := c.now()
+	if t, ok := c.cache.tables.Get(scoped{scope, tableKind + w.Name.Key()}); ok && w.Table {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return now.Before(t.until)
+	}
+	return w.View && c.isView(scope, w.Name, now)
+}
+
 // preload does several things at a time.
 func (c *REST) preload(ctx context.Context, work []func()) {
+	if len(work) == 0 {
+		return
+	}
 	// What the server says of itself is asked for once, and not by each of them.
 	if _, err := c.client.HasViews(ctx); err != nil {
 		return

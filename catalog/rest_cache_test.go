@@ -340,3 +340,62 @@ func TestRESTHiddenChange(t *testing.T) {
 	// Who may see it is told.
 	wants(t, "a table that is shown", second(c.DropTable(ctx, orders, false, false)), fault.Denied, "does not permit")
 }
+
+// TestRESTRace: two principals list and load at the same time, while what is kept ends and
+// other things change, and each is shown what is for it alone.
+func TestRESTRace(t *testing.T) {
+	f := newFakeREST(t)
+	server := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch path := strings.TrimPrefix(r.URL.Path, "/v1/"); {
+		case path == "namespaces" && r.URL.Query().Get("parent") == "":
+			_, _ = fmt.Fprintf(w, `{"namespaces": [[%q]]}`, who)
+		case path == "namespaces":
+			_, _ = fmt.Fprint(w, `{"namespaces": []}`)
+		case path == "namespaces/sales/tables" || path == "namespaces/sales/views":
+			_, _ = fmt.Fprintf(w, `{"identifiers": [{"namespace": ["sales"], "name": %q}]}`, who)
+		case strings.HasPrefix(path, "namespaces/sales/tables/"):
+			// Each has one table, and is refused that of the other one or told that there is none.
+			if name := path[strings.LastIndexByte(path, '/')+1:]; name == who {
+				r.URL.Path = "/v1/namespaces/sales/tables/orders"
+			} else {
+				refuse(w, 403+len(who)%2, "SomeException")
+				return
+			}
+			fallthrough
+		default:
+			f.ServeHTTP(w, r)
+		}
+	}))
+	c := remote(t, server, rest.Options{}, RESTOptions{Local: f.dir, Bound: 2 * time.Millisecond})
+	users := []string{"alice", "bob"}
+	var g sync.WaitGroup
+	for i := range 8 {
+		me, other := users[i%2], users[1-i%2]
+		g.Go(func() {
+			for n := range 100 {
+				ctx := WithStatement(as(me))
+				c.PreloadNames(ctx, [][]string{{"sales"}})
+				c.Preload(ctx, []Wanted{{Name: name("sales", me), Table: true}, {Name: name("sales", other), Table: true}})
+				for what, list := range map[string]func(context.Context, []string) ([]string, error){"tables": c.Tables, "views": c.Views} {
+					if got, err := list(ctx, []string{"sales"}); err != nil || !slices.Equal(got, []string{me}) {
+						t.Errorf("%s is shown the %s %q, %v", me, what, got, err)
+					}
+				}
+				if got, err := c.Namespaces(ctx); err != nil || len(got) != 1 || got[0][0] != me {
+					t.Errorf("%s is shown the namespaces %q, %v", me, got, err)
+				}
+				if err := second(c.Table(ctx, name("sales", me), plan.AsOf{}, "")); err != nil {
+					t.Errorf("%s: %v", me, err)
+				}
+				if err := second(c.Table(ctx, name("sales", other), plan.AsOf{}, "")); !fault.Is(err, fault.NotFound) {
+					t.Errorf("%s is shown the table of %s: %v", me, other, err)
+				}
+				if n%10 == i {
+					c.changed(name("sales", me))
+				}
+			}
+		})
+	}
+	g.Wait()
+}

@@ -62,6 +62,10 @@ func (c *REST) failed(ctx context.Context, err error) error {
 		return fault.Wrap(fault.BadStatement, err, "Catalog '%s' refuses such a name or definition", c.name)
 	case errors.Is(err, rest.ErrMetadata):
 		return fault.Wrap(fault.Corrupt, err, "Catalog '%s' has metadata that cannot be understood; an administrator must look at the log", c.name)
+	case e.Status == 0 && rest.Untrusted(err):
+		return fault.Wrap(fault.Unavailable, err, "Catalog '%s' does not answer over a connection that this server trusts; an administrator must look at its certificate, at ca-file and at the log", c.name)
+	case e.Status == 0 && rest.TimedOut(err):
+		return fault.Wrap(fault.Unavailable, err, "Catalog '%s' does not answer in time; try again, or ask an administrator to look at it and at its timeout", c.name)
 	case e.Status >= 500 || e.Status == 0 && !rest.Nonsense(err):
 		return unavailable(c.name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -216,6 +217,52 @@ func TestRESTFaults(t *testing.T) {
 			_, _ = io.WriteString(w, `{"a": `)
 			return true
 		}, fault.Unavailable, "does not answer; try again"},
+		"longer than it says": {func(w http.ResponseWriter, _ *http.Request) bool {
+			conn, to, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = to.WriteString("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n" + `{"overrides": {}, "defaults": {}}`)
+				_ = to.Flush()
+				_ = conn.Close()
+			}
+			return true
+		}, fault.Unavailable, "does not answer as"},
+		"stuck in the middle": {func(w http.ResponseWriter, r *http.Request) bool {
+			_, _ = io.WriteString(w, `{"a": `)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return true
+		}, fault.Unavailable, "does not answer in time"},
+		"not HTTP": {func(w http.ResponseWriter, _ *http.Request) bool {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.2\r\n")
+				_ = conn.Close()
+			}
+			return true
+		}, fault.Unavailable, "does not answer; try again"},
+		"429 for a while": {func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return true
+		}, fault.Unavailable, "too much to do"},
+		"503 for a while": {func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}, fault.Unavailable, "does not answer; try again"},
+		"401 for the table": {func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/orders") {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			return false
+		}, fault.Auth, "refuses the token of this session"},
+		"404 in another form": {func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/orders") {
+				return page(404, `{"message": "no route"}`)(w, r)
+			}
+			return false
+		}, fault.Unavailable, "does not answer as"},
 		"broken metadata": {func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasSuffix(r.URL.Path, "/orders") {
 				return false
@@ -278,7 +325,7 @@ func TestRESTFaults(t *testing.T) {
 	f.before = func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
 	f.mu.Unlock()
 	_, err = c.Table(as("alice"), orders, plan.AsOf{}, "")
-	wants(t, "slow", err, fault.Unavailable, "does not answer; try again")
+	wants(t, "slow", err, fault.Unavailable, "does not answer in time")
 	f.mu.Lock()
 	f.before = nil
 	f.mu.Unlock()
@@ -289,6 +336,24 @@ func TestRESTFaults(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestRESTUntrusted: a connection that TLS refuses is not tried again, is told from a
+// server that is away, and no token goes over it.
+func TestRESTUntrusted(t *testing.T) {
+	f := newFakeREST(t)
+	secure := httptest.NewUnstartedServer(f)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	plain := "https" + strings.TrimPrefix(f.URL, "http")
+	for what, address := range map[string]string{"an unknown certificate": secure.URL, "no TLS": plain} {
+		_, err := remote(t, address, rest.Options{}, RESTOptions{Local: f.dir}).Table(as("alice"), orders, plan.AsOf{}, "")
+		wants(t, what, err, fault.Unavailable, "a connection that this server trusts")
+	}
+	if got := f.seen(); len(got) != 0 {
+		t.Errorf("requests went over it: %q", got)
+	}
+}
 
 // TestRESTAnswersAreBounded: what is too large is refused, compressed or not.
 func TestRESTAnswersAreBounded(t *testing.T) {

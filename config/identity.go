@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +15,7 @@ type IdentityProvider struct {
 	Issuer            string            `key:"issuer" doc:"oidc, required: the address of the provider, exactly as its tokens name it (iss), such as \"https://keycloak.example/realms/lake\"."`
 	Audience          []string          `key:"audience" doc:"oidc, required: a token must be for one of these (aud). Name this service alone: a token for another service must not open this one."`
 	AuthorizedParties []string          `key:"authorized-parties" doc:"oidc: a token must have been issued to one of these clients (azp, else client_id); empty: to any client of the provider."`
+	TokenUse          string            `key:"token-use" default:"access" oneof:"access id" doc:"oidc: which tokens count. access: access tokens. id: ID tokens, for providers whose access tokens nobody can verify; the audience is then the client that they are for. They are never shown to a catalog, and cannot be introspected: a user who logged out stays in until the token expires."`
 	Algorithms        []string          `key:"algorithms" doc:"oidc: algorithms of signatures that count; empty: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA. None of them can be made with a key that clients know."`
 	ClockSkew         Duration          `key:"clock-skew" default:"30s" doc:"oidc: how far the clocks of the provider and of this server may differ; at most 5m. A token counts that much longer."`
 	KeysMaxAge        Duration          `key:"keys-max-age" default:"10m" min:"1s" doc:"oidc: how long the keys of the provider are used without asking again. When it does not answer then, logins are refused. A token with a key that is not known has the keys fetched at once, at most every 3 s."`
@@ -52,6 +54,7 @@ func (l *loader) checkIdentity(c *Config) {
 		}
 		names[p.Name] = true
 		if p.Kind == "users" {
+			l.checkPlace(p, key)
 			if users++; users > 1 {
 				l.problem(key+".kind", "is users a second time; [[users]] have one place")
 			}
@@ -66,6 +69,56 @@ func (l *loader) checkIdentity(c *Config) {
 			l.problem(key+".prefix", "is that of another provider too: the same names would be the same principals")
 		}
 		prefixes[p.Prefix] = true
+	}
+}
+
+// checkPlace finds settings of a provider in the section that is a place for [[users]].
+func (l *loader) checkPlace(p *IdentityProvider, key string) {
+	for name, set := range map[string]bool{
+		"issuer": p.Issuer != "", "audience": len(p.Audience) > 0, "prefix": p.Prefix != "", "client-id": p.ClientID != "",
+		"passwords": p.Passwords, "service-clients": len(p.ServiceClients) > 0, "introspection-interval": p.Introspection > 0,
+		"admin-roles": len(p.AdminRoles) > 0, "admin-groups": len(p.AdminGroups) > 0, "authorized-parties": len(p.AuthorizedParties) > 0,
+	} {
+		if set {
+			l.problem(key+"."+name, "is set beside kind = \"users\", which is only a place in the order; leave it out, or set kind = \"oidc\"")
+		}
+	}
+}
+
+// checkTogether finds settings that contradict each other.
+func (l *loader) checkTogether(p *IdentityProvider, key string) {
+	contradicts := func(name string, set bool, other string) {
+		if set {
+			l.problem(key+"."+name, "is set, and %s", other)
+		}
+	}
+	if p.TokenUse == "id" {
+		const only = "token-use = \"id\" takes ID tokens alone, with which there is none of this; leave one of them out"
+		contradicts("passwords", p.Passwords, only)
+		contradicts("service-clients", len(p.ServiceClients) > 0, only)
+		contradicts("introspection-interval", p.Introspection > 0, only)
+	}
+	contradicts("scopes", len(p.Scopes) > 0 && !p.Passwords && len(p.ServiceClients) == 0, "neither passwords nor service-clients, which ask for scopes")
+	contradicts("admin-groups", len(p.AdminGroups) > 0 && p.GroupsClaim == "", "groups-claim is \"\": nobody has groups")
+	contradicts("strip-group-slash", p.StripGroupSlash && p.GroupsClaim == "", "groups-claim is \"\": nobody has groups")
+	contradicts("admin-roles", len(p.AdminRoles) > 0 && len(p.RolesClaims) == 0, "roles-claims is [\"\"]: nobody has roles")
+	if parties := p.AuthorizedParties; len(parties) > 0 {
+		contradicts("passwords", p.Passwords && p.ClientID != "" && !slices.Contains(parties, p.ClientID), "authorized-parties does not have client-id, which these tokens are issued to")
+		for _, c := range p.ServiceClients {
+			contradicts("service-clients", !slices.Contains(parties, c), "authorized-parties does not have "+strconv.Quote(c)+", which its tokens are issued to")
+		}
+	}
+	for name, list := range map[string][]string{
+		"authorized-parties": p.AuthorizedParties, "service-clients": p.ServiceClients, "admin-roles": p.AdminRoles, "admin-groups": p.AdminGroups, "scopes": p.Scopes,
+	} {
+		if slices.Contains(list, "") {
+			l.problem(key+"."+name, "holds an empty name")
+		}
+	}
+	for attribute, claim := range p.Attributes {
+		if attribute == "" || claim == "" {
+			l.problem(key+".attributes", "holds an empty name")
+		}
 	}
 }
 
@@ -121,4 +174,5 @@ func (l *loader) checkOIDC(p *IdentityProvider, key string) {
 	case slices.Contains(p.RolesClaims, ""):
 		l.problem(key+".roles-claims", "holds an empty name")
 	}
+	l.checkTogether(p, key)
 }

@@ -42,6 +42,23 @@ func TestIdentityProviders(t *testing.T) {
 		{goodProvider + "client-id = \"sqe\"\nintrospection-interval = \"30s\"", "client-secret", "introspection-interval needs it"},
 		{goodProvider + "client-id = \"sqe\"\nclient-secret = \"secret-text\"\nclient-secret-file = \"f\"", "client-secret-file", "set one of them"},
 		{goodProvider + "client-secret-file = \"no such file\"", "client-secret-file", "cannot be read"},
+		{goodProvider + "token-use = \"both\"", "token-use", "must be"},
+		{goodProvider + "token-use = \"id\"\nclient-id = \"sqe\"\npasswords = true", "passwords", "takes ID tokens alone"},
+		{goodProvider + "token-use = \"id\"\nservice-clients = [\"etl\"]", "service-clients", "takes ID tokens alone"},
+		{goodProvider + "token-use = \"id\"\nclient-id = \"sqe\"\nclient-secret = \"x\"\nintrospection-interval = \"30s\"", "introspection-interval", "takes ID tokens alone"},
+		{goodProvider + "scopes = [\"openid\"]", "scopes", "neither passwords nor service-clients"},
+		{goodProvider + "groups-claim = \"\"\nadmin-groups = [\"boss\"]", "admin-groups", "nobody has groups"},
+		{goodProvider + "groups-claim = \"\"\nstrip-group-slash = true", "strip-group-slash", "nobody has groups"},
+		{goodProvider + "roles-claims = [\"\"]\nadmin-roles = [\"boss\"]", "admin-roles", "nobody has roles"},
+		{goodProvider + "client-id = \"sqe\"\npasswords = true\nauthorized-parties = [\"sqe-cli\"]", "passwords", "does not have client-id"},
+		{goodProvider + "service-clients = [\"etl\"]\nauthorized-parties = [\"sqe-cli\"]", "service-clients", "does not have \"etl\""},
+		{goodProvider + "authorized-parties = [\"\"]", "authorized-parties", "empty name"},
+		{goodProvider + "service-clients = [\"\"]", "service-clients", "empty name"},
+		{goodProvider + "admin-roles = [\"\"]", "admin-roles", "empty name"},
+		{goodProvider + "attributes = { department = \"\" }", "attributes", "empty name"},
+		{goodProvider + "roles-claims = [\"a\", \"\"]", "roles-claims", "empty name"},
+		{strings.Replace(goodProvider, "issuer =", "kind = \"users\"\nissuer =", 1), "issuer", "only a place in the order"},
+		{strings.Replace(goodProvider, "issuer =", "kind = \"users\"\npasswords = true\nissuer =", 1), "passwords", "only a place in the order"},
 		{goodProvider + "kind = \"saml\"", "kind", "must be"},
 		{goodProvider + second, "prefix", "same principals"},
 		{goodProvider + strings.Replace(second, "https://other.example", "https://keycloak.example/realms/lake", 1) + "prefix = \"o:\"", "issuer", "another provider"},
@@ -57,6 +74,14 @@ func TestIdentityProviders(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: %q is not among %v", x.key, x.want, problems)
+		}
+	}
+	for _, good := range []string{
+		"token-use = \"id\"", "client-id = \"sqe\"\npasswords = true\nservice-clients = [\"etl\"]\nauthorized-parties = [\"sqe\", \"etl\"]\nscopes = [\"openid\"]",
+		"groups-claim = \"\"\nroles-claims = [\"\"]",
+	} {
+		if _, problems := read(goodProvider+good+"\n", "/", nil); len(problems) > 0 {
+			t.Errorf("%s: %v", good, problems)
 		}
 	}
 }

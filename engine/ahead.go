@@ -50,10 +50,14 @@ const (
 	mostAhead = 64
 )
 
-// next is what to ask for before name is, and what comes after it.
-func (w *walk) next(name string) []string {
+// walking reports whether the list is gone through.
+func (w *walk) walking() bool { return w.steps >= aWalk }
+
+// next is what to ask for before name is, and what comes after it. sure: the list is gone
+// through, whatever was seen of it.
+func (w *walk) next(name string, sure bool) []string {
 	i := slices.Index(w.names, name)
-	if w.steps++; i < 0 || w.steps < aWalk || i < w.to {
+	if w.steps++; i < 0 || !w.walking() && !sure || i < w.to {
 		return nil
 	}
 	w.to = min(i+mostAhead, len(w.names))
@@ -86,7 +90,7 @@ func (r relations) namesAhead(ctx context.Context, cat catalog.Catalog, database
 		return
 	}
 	r.st.ahead.mu.Lock()
-	next := r.st.ahead.databases.next(database)
+	next := r.st.ahead.databases.next(database, false)
 	r.st.ahead.mu.Unlock()
 	var namespaces [][]string
 	for _, d := range next {
@@ -109,7 +113,8 @@ func (r relations) tablesAhead(ctx context.Context, cat catalog.Catalog, databas
 	r.st.ahead.mu.Lock()
 	var next []string
 	if w := r.st.ahead.tables[database]; w != nil {
-		next = w.next(name)
+		// Who goes through the databases goes through the tables of each.
+		next = w.next(name, r.st.ahead.databases.walking())
 	}
 	r.st.ahead.mu.Unlock()
 	var tables []catalog.Wanted

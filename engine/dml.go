@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"sqe/engine/bind"
@@ -174,6 +176,24 @@ func mayOverwrite(target *rewrite.Bound, bound *bind.BoundWrite) error {
 		}
 	}
 	return nil
+}
+
+// byRow names the functions of a plan that the row executor computes.
+func byRow(n plan.Node) []string {
+	var out []string
+	plan.Walk(n, func(n plan.Node) bool {
+		for _, e := range n.Exprs() {
+			plan.WalkExpr(e, func(e plan.Expr) bool {
+				if c, ok := e.(*plan.RowCall); ok {
+					out = append(out, "the function "+strings.ToUpper(c.Name))
+				}
+				return true
+			})
+		}
+		return true
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // write runs changes and commits them.

@@ -177,6 +177,9 @@ func (st *statement) run(ctx context.Context, n plan.Node) (Rows, error) {
 	inputs := func(s *plan.Scan) (*scan.Input, error) { return st.engine.scans.Plan(ctx, s) }
 	f, ok := n.(*plan.Foreign)
 	if !ok {
+		if by := byRow(n); len(by) > 0 {
+			st.engine.observer.Foreign(by[0])
+		}
 		return st.engine.duck.Run(ctx, n, inputs)
 	}
 	if f.Reason != "" {

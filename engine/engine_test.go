@@ -148,7 +148,7 @@ func open(t *testing.T) *fixture {
 	return openWith(t, func(*engine.Options) {})
 }
 
-func openWith(t *testing.T, change func(*engine.Options)) *fixture {
+func openWith(t testing.TB, change func(*engine.Options)) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	cat, err := catalog.OpenSQLite("lake", filepath.Join(dir, "catalog.db"), filepath.Join(dir, "warehouse"), catalog.SQLOptions{Create: true})

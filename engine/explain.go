@@ -48,6 +48,9 @@ func (st *statement) explain(ctx context.Context, x *parse.Explain, args []plan.
 	if f, ok := governed.(*plan.Foreign); ok && f.Reason != "" {
 		lines = append(lines, "row executor: "+f.Reason)
 	}
+	for _, reason := range byRow(governed) {
+		lines = append(lines, "row executor: "+reason)
+	}
 	if x.Analyze {
 		started := time.Now()
 		rows, err := st.run(ctx, governed)

@@ -86,7 +86,7 @@ func openHub(t *testing.T) *hub {
 	return h
 }
 
-func mustTable(t *testing.T, c catalog.Catalog, name string) *plan.Table {
+func mustTable(t testing.TB, c catalog.Catalog, name string) *plan.Table {
 	t.Helper()
 	got, err := c.Table(context.Background(), plan.TableName{Catalog: c.Name(), Namespace: []string{"bank"}, Name: name}, plan.AsOf{}, "")
 	if err != nil {

@@ -321,6 +321,7 @@ func TestTotal(t *testing.T) {
 		{cast(d, Decimal(12, 4)), true},
 		{cast(d, Decimal(10, 4)), false},
 		{cast(s, Date), false},
+		{&RowCall{Name: "f", Operands: []Expr{l}, Typ: Int64}, false},
 		{&Subquery{Kind: ExistsSubquery, Plan: scan(11)}, false},
 		{&Case{Whens: []When{{Cond: MustCall("is_null", l), Then: cast(s, Int64)}}, Typ: Int64}, false},
 	} {

@@ -329,6 +329,8 @@ func (p *printer) expr(e Expr) string {
 		return literal(e)
 	case *Call:
 		return e.Func.Name + "(" + p.list(e.Operands) + ")"
+	case *RowCall:
+		return "by row " + e.Name + "(" + p.list(e.Operands) + ")"
 	case *Case:
 		s := "case"
 		for _, w := range e.Whens {

@@ -184,7 +184,7 @@ func Refs(e Expr) []ColumnID {
 
 // Total reports whether evaluating e can never raise an error, whatever the
 // values are, so that its evaluation reveals nothing about a row. A sub-query is
-// never total.
+// never total, and neither is a RowCall.
 func Total(e Expr) bool {
 	ok := true
 	WalkExpr(e, func(e Expr) bool {
@@ -197,7 +197,7 @@ func Total(e Expr) bool {
 			if !e.Try && !totalCast(e.Operand.Type(), e.Typ) {
 				ok = false
 			}
-		case *Subquery:
+		case *Subquery, *RowCall:
 			ok = false
 		}
 		return ok
@@ -212,6 +212,8 @@ func Deterministic(e Expr) bool {
 		switch e := e.(type) {
 		case *Call:
 			ok = ok && !e.Func.Volatile
+		case *RowCall:
+			ok = ok && !e.Volatile
 		case *Subquery:
 			Walk(e.Plan, func(n Node) bool {
 				for _, x := range n.Exprs() {

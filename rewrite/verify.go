@@ -20,6 +20,7 @@ import (
 //   - a column of the guard that is not exactly a raw column is in Guard.Masked;
 //   - scans marked Definer stand in sub-queries of a guard's filter and nowhere
 //     else, and only such scans stand there;
+//   - a policy computes nothing by row: what does is bound for one statement of a user;
 //   - no column made inside a guard is referred to, or made again, outside;
 //   - nothing reads where a row lies (VerifyWrite is for statements that do).
 //
@@ -195,6 +196,8 @@ func (v *verifier) inside(e plan.Expr, by int32, subqueries bool) error {
 			if v.ownerOf(e.ID) != by {
 				err = violation("a policy refers to a column of elsewhere")
 			}
+		case *plan.RowCall:
+			err = violation("a policy computes by row")
 		case *plan.Subquery:
 			if !subqueries {
 				err = violation("a sub-query stands in a mask")
@@ -239,6 +242,9 @@ func (v *verifier) definer(n plan.Node, by int32) error {
 			plan.WalkExpr(e, func(e plan.Expr) bool {
 				if r, ok := e.(*plan.Ref); ok && v.ownerOf(r.ID) != by {
 					err = violation("a policy refers to a column of elsewhere")
+				}
+				if _, ok := e.(*plan.RowCall); ok {
+					err = violation("a policy computes by row")
 				}
 				return err == nil
 			})

@@ -223,8 +223,19 @@ var damages = map[string]func(*plan.Guard) plan.Node{
 	"forgetting the masks":   func(g *plan.Guard) plan.Node { return marks(g, nil) },
 	"a user's table in it":   userTable,
 	"a sub-query as mask":    subqueryMask,
+	"a mask by row":          maskByRow,
 	"a column of elsewhere":  foreignColumn,
 	"another type of masked": otherType,
+}
+
+func maskByRow(g *plan.Guard) plan.Node {
+	return withItems(g, func(_ int, it *plan.Item) bool {
+		if !g.Masked[it.ID] {
+			return false
+		}
+		it.Expr = &plan.RowCall{Name: "f", Operands: []plan.Expr{it.Expr}, Typ: it.Expr.Type()}
+		return true
+	})
 }
 
 func projectOf(g *plan.Guard) *plan.Project { return g.Input.(*plan.Project) }

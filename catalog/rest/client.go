@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-retryablehttp"
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
 )
 
 // Options say which catalog and how.
@@ -35,7 +36,8 @@ type Options struct {
 	HTTP       *http.Client
 	// AllowHTTP is that of HTTPOptions.
 	AllowHTTP bool
-	// MaxAnswer bounds one answer, in bytes; 0 is 256 MiB.
+	// MaxAnswer bounds one answer, and all together that are read at a time and are
+	// longer than 4 MiB, in bytes; 0 is 256 MiB.
 	MaxAnswer int64
 	// PageSize asks for lists in pages of that many names; 0 leaves it to the server.
 	PageSize int
@@ -50,7 +52,10 @@ type Client struct {
 	reads   *retryablehttp.Client
 	now     func() time.Time
 
-	configs *lru.Cache[string, settings]
+	configs  *lru.Cache[string, settings]
+	metadata metadata
+	// large is shared by the answers that are long, in bytes.
+	large *semaphore.Weighted
 }
 
 // New prepares a client. It sends nothing; its errors are about the configuration.
@@ -72,8 +77,10 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{o: o, now: time.Now, reads: newReads(o.HTTP)}
 	c.address = u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/v1")
-	c.configs, err = lru.New[string, settings](1000)
-	return c, err
+	c.large = semaphore.NewWeighted(o.MaxAnswer)
+	c.configs, _ = lru.New[string, settings](1000) // is positive
+	c.metadata.make(o.MaxAnswer)
+	return c, nil
 }
 
 // Close closes the connections that wait for calls.

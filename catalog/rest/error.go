@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,6 +130,21 @@ func unanswered(operation, method string, err error) *Error {
 		out.Outcome = Unknown
 	}
 	return out
+}
+
+// TimedOut reports whether the server took longer for an answer than it may.
+func TimedOut(err error) bool { return errors.Is(err, context.DeadlineExceeded) || timedOut(err) }
+
+// Untrusted reports whether no connection was made because of TLS: the certificate of
+// the server is not one that is trusted, it refuses that of the client, or it speaks
+// none.
+func Untrusted(err error) bool {
+	var (
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+	)
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &alert)
 }
 
 // Nonsense reports whether the server answered what is no answer of the protocol.

@@ -65,7 +65,7 @@ type loaded struct {
 // ErrMetadata: the metadata that the catalog sent cannot be understood.
 var ErrMetadata = errors.New("the metadata cannot be understood")
 
-func (l *loaded) table(operation string, a answer, outcome Outcome) (out *Table, err error) {
+func (l *loaded) table(c *Client, operation string, a answer, outcome Outcome) (out *Table, err error) {
 	out = &Table{Location: l.Location, Config: l.Config, Credentials: l.Credentials, ETag: a.header.Get("ETag")}
 	if l.Restrictions != nil && string(l.Restrictions) != "null" {
 		out.ReadRestrictions = json.RawMessage(l.Restrictions)
@@ -79,11 +79,7 @@ func (l *loaded) table(operation string, a answer, outcome Outcome) (out *Table,
 	if len(l.Metadata) == 0 {
 		return fail(errNonsense)
 	}
-	err = guarded(func() error {
-		out.Metadata, err = table.ParseMetadataBytes(l.Metadata)
-		return err
-	})
-	if err != nil {
+	if out.Metadata, err = c.metadata.parse(l.Metadata); err != nil {
 		return fail(fmt.Errorf("%w: %w", ErrMetadata, err))
 	}
 	return out, nil
@@ -151,7 +147,7 @@ func (c *Client) LoadTable(ctx context.Context, namespace []string, name, etag s
 	if err != nil || a.status == http.StatusNotModified {
 		return nil, err
 	}
-	t, err := said.table(r.operation, a, NotDone)
+	t, err := said.table(c, r.operation, a, NotDone)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +194,7 @@ func (c *Client) CreateTable(ctx context.Context, namespace []string, n NewTable
 	if err != nil {
 		return nil, err
 	}
-	t, err := said.table(r.operation, a, outcome)
+	t, err := said.table(c, r.operation, a, outcome)
 	if err != nil || n.Stage {
 		return t, err
 	}
@@ -219,7 +215,7 @@ func (c *Client) Commit(ctx context.Context, namespace []string, name string, re
 	if err != nil {
 		return nil, err
 	}
-	t, err := said.table(r.operation, a, Unknown)
+	t, err := said.table(c, r.operation, a, Unknown)
 	if err != nil {
 		return nil, err
 	}

@@ -239,7 +239,8 @@ func (c *Client) read(r call, resp *http.Response) (answer, error) {
 	case r.into == nil:
 		return a, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.o.MaxAnswer+1))
+	body, release, err := c.body(resp)
+	defer release()
 	fail := func(cause error) (answer, error) {
 		return a, &Error{Operation: r.operation, Outcome: done, cause: cause}
 	}
@@ -252,4 +253,32 @@ func (c *Client) read(r call, resp *http.Response) (answer, error) {
 		return fail(errNonsense)
 	}
 	return a, nil
+}
+
+// short is how long an answer may be without waiting for others, in bytes.
+const short = 4 << 20
+
+// body reads the body of an answer, up to a byte more than it may be long. A long one
+// waits until there is room for it beside others. release is to be called when it is
+// not needed any more.
+func (c *Client) body(resp *http.Response) (body []byte, release func(), err error) {
+	release = func() {}
+	var to bytes.Buffer
+	if _, err = io.CopyN(&to, resp.Body, min(short, c.o.MaxAnswer+1)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return to.Bytes(), release, err
+	}
+	room := c.o.MaxAnswer
+	if n := resp.ContentLength; n > 0 && n < room {
+		room = n
+	}
+	if err := c.large.Acquire(resp.Request.Context(), room); err != nil {
+		return nil, release, err
+	}
+	release = func() { c.large.Release(room) }
+	to.Grow(int(min(room, 2*short)))
+	_, err = io.Copy(&to, io.LimitReader(resp.Body, c.o.MaxAnswer+1-int64(to.Len())))
+	return to.Bytes(), release, err
 }

@@ -54,8 +54,8 @@ func oidcOptions(c config.IdentityProvider) (oidc.Options, error) {
 	return oidc.Options{
 		Name: c.Name, Issuer: c.Issuer, Audiences: c.Audience, AuthorizedParties: c.AuthorizedParties, Algorithms: c.Algorithms,
 		ClockSkew: time.Duration(c.ClockSkew), KeysMaxAge: time.Duration(c.KeysMaxAge),
-		Claims: oidc.Claims{Name: c.NameClaim, Groups: c.GroupsClaim, Roles: c.RolesClaims, Attributes: c.Attributes, StripGroupSlash: c.StripGroupSlash},
-		Prefix: c.Prefix, AdminRoles: c.AdminRoles, AdminGroups: c.AdminGroups,
+		Claims:   oidc.Claims{Name: c.NameClaim, Groups: c.GroupsClaim, Roles: c.RolesClaims, Attributes: c.Attributes, StripGroupSlash: c.StripGroupSlash},
+		IDTokens: c.TokenUse == "id", Prefix: c.Prefix, AdminRoles: c.AdminRoles, AdminGroups: c.AdminGroups,
 		ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), Scopes: c.Scopes,
 		Passwords: c.Passwords, ServiceClients: c.ServiceClients, IntrospectionInterval: time.Duration(c.Introspection),
 		Timeout: time.Duration(c.Timeout), RootCAs: roots, AllowHTTP: c.AllowHTTP,
@@ -104,7 +104,13 @@ func identityFindings(ctx context.Context, cfg *config.Config) (problems []error
 		}
 	}
 	for _, c := range cfg.Identity {
-		if c.Kind == "oidc" && c.Introspection == 0 {
+		switch {
+		case c.Kind != "oidc":
+		case c.TokenUse == "id":
+			advice = append(advice, fmt.Sprintf("identity provider %s: who logs out or is disabled there stays in until the ID token expires; the provider cannot be asked about it", c.Name))
+		case c.Introspection > 0:
+			advice = append(advice, fmt.Sprintf("identity provider %s: who logs out or is disabled there is out after at most %s", c.Name, c.Introspection))
+		default:
 			advice = append(advice, fmt.Sprintf("identity provider %s: who logs out or is disabled there stays in until the token expires; set introspection-interval to shorten that", c.Name))
 		}
 	}

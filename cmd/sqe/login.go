@@ -26,6 +26,7 @@ type storedLogin struct {
 	Scopes    []string `json:"scopes,omitempty"`
 	CAFile    string   `json:"ca_file,omitempty"`
 	AllowHTTP bool     `json:"allow_http,omitempty"`
+	IDToken   bool     `json:"id_token,omitempty"`
 
 	// Where the option file leads, and as whom.
 	Host string `json:"host"`
@@ -154,7 +155,7 @@ func local(host string) bool {
 
 func (l *storedLogin) client() (*oidc.Client, error) {
 	roots, err := trusted(l.CAFile)
-	return &oidc.Client{Issuer: l.Issuer, ID: l.ClientID, Scopes: l.Scopes, RootCAs: roots, AllowHTTP: l.AllowHTTP}, err
+	return &oidc.Client{Issuer: l.Issuer, ID: l.ClientID, Scopes: l.Scopes, IDToken: l.IDToken, RootCAs: roots, AllowHTTP: l.AllowHTTP}, err
 }
 
 func (l *storedLogin) take(t *oidc.Tokens) {
@@ -197,6 +198,7 @@ func loginCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	scopes := flags.String("scope", strings.Join(before.Scopes, " "), "scopes to ask for, separated by blanks")
 	flags.StringVar(&l.CAFile, "ca-file", before.CAFile, "certificates (PEM) to trust beside the system's")
 	flags.BoolVar(&l.AllowHTTP, "allow-http", before.AllowHTTP, "permit http:// to another machine; the token then travels in the clear")
+	flags.BoolVar(&l.IDToken, "id-token", before.IDToken, "keep the ID token in place of the access token, for a server with token-use = \"id\"")
 	flags.StringVar(&l.Host, "h", before.Host, "host of the SQE server, for the option file")
 	flags.IntVar(&l.Port, "P", before.Port, "port of the SQE server, for the option file")
 	flags.StringVar(&l.User, "u", "", "name of the principal, for the option file; \"\": preferred_username of the token")

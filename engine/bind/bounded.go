@@ -45,7 +45,7 @@ var lengthens = func() map[string]bool {
 // longer. Aggregates stay what they are: what they collect is bounded.
 func bound(e sql.Expression) sql.Expression {
 	switch e.(type) {
-	case *bounded, *linearRegexp:
+	case *bounded, *linearRegexp, *baseConversion:
 		return e
 	}
 	if _, ok := e.(sql.Aggregation); ok {
@@ -58,6 +58,9 @@ func bound(e sql.Expression) sql.Expression {
 	name := strings.ToLower(f.FunctionName())
 	if _, ok := regexpArguments[name]; ok {
 		return &linearRegexp{Expression: e, name: name}
+	}
+	if name == "conv" {
+		return &baseConversion{e}
 	}
 	if lengthens[name] {
 		return &bounded{Expression: e, name: name}

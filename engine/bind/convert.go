@@ -48,6 +48,9 @@ func (t *translator) convert(e *expression.Convert) plan.Expr {
 	case expression.ConvertToDatetime:
 		return t.toTimestamp(x)
 	case expression.ConvertToSigned:
+		if text := t.textColumn(x); text != nil {
+			return &plan.Cast{Operand: text, Typ: plan.Int64}
+		}
 		x = t.castNumber(x)
 		if plan.IsInteger(x.Type()) {
 			return t.cast(x, plan.Int64)
@@ -61,8 +64,11 @@ func (t *translator) convert(e *expression.Convert) plan.Expr {
 		if length > 38 {
 			refuse(fault.Unsupported, "DECIMAL has at most 38 digits")
 		}
-		x = t.castNumber(x)
 		to := plan.Decimal(int32(length), int32(scale))
+		if text := t.textColumn(x); text != nil {
+			return &plan.Cast{Operand: text, Typ: to}
+		}
+		x = t.castNumber(x)
 		if l, ok := x.(*plan.Literal); ok {
 			if c, ok := castLiteral(l, to); ok {
 				return c
@@ -73,6 +79,9 @@ func (t *translator) convert(e *expression.Convert) plan.Expr {
 		}
 		return &plan.Cast{Operand: x, Typ: to}
 	case expression.ConvertToDouble, expression.ConvertToReal:
+		if text := t.textColumn(x); text != nil {
+			return &plan.Cast{Operand: text, Typ: plan.Float64}
+		}
 		return t.cast(t.castNumber(x), plan.Float64)
 	case expression.ConvertToFloat:
 		return t.cast(t.cast(t.castNumber(x), plan.Float64), plan.Float32)
@@ -81,6 +90,15 @@ func (t *translator) convert(e *expression.Convert) plan.Expr {
 	}
 	cannot("CAST AS " + strings.ToUpper(name))
 	return nil
+}
+
+// textColumn is a text that is no literal; nil for another value. CAST of it to a
+// number fails where it is none: MySQL's warning could tell of rows that nobody sees.
+func (t *translator) textColumn(x plan.Expr) plan.Expr {
+	if _, constant := x.(*plan.Literal); constant || !plan.IsString(x.Type()) {
+		return nil
+	}
+	return x
 }
 
 // castNumber is the number that CAST reads from a value.

@@ -1,12 +1,15 @@
 package bind
 
 import (
+	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
 
 	"sqe/fault"
 )
@@ -31,7 +34,9 @@ func checkExponents(e sql.Expression) (sql.Expression, error) {
 	takes := false
 	switch x := e.(type) {
 	case *expression.Convert:
-		takes = types.IsNumber(x.Type())
+		if types.IsNumber(x.Type()) && len(children) == 1 && types.IsText(children[0].Type()) {
+			return e.WithChildren(&castText{UnaryExpression: expression.UnaryExpression{Child: children[0]}, to: x.Type()})
+		}
 	case *expression.Alias, *argumentOf, expression.Tuple, *expression.SetField, *expression.CollatedExpression:
 	case *expression.IsNull, *expression.ConvertUsing, *expression.Binary, *expression.Like: // text stays text
 	case *expression.Case:
@@ -131,3 +136,70 @@ func (x *exponent) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	}
 	return v, nil
 }
+
+// castText is a text of which CAST makes a number. go-mysql-server takes what is none
+// for 0 and wraps what is out of range around.
+type castText struct {
+	expression.UnaryExpression
+	to sql.Type
+}
+
+var castSyntax = regexp.MustCompile(`^[ \t\n\v\f\r]*([-+]?)([0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]{1,4})?[ \t\n\v\f\r]*$`)
+
+// Type implements sql.Expression.
+func (c *castText) Type() sql.Type { return c.Child.Type() }
+
+// String implements sql.Expression.
+func (c *castText) String() string { return c.Child.String() }
+
+// CollationCoercibility implements sql.CollationCoercible.
+func (c *castText) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte) {
+	return sql.GetCoercibility(ctx, c.Child)
+}
+
+// WithChildren implements sql.Expression.
+func (c *castText) WithChildren(children ...sql.Expression) (sql.Expression, error) {
+	if len(children) != 1 {
+		return nil, sql.ErrInvalidChildrenNumber.New(c, len(children), 1)
+	}
+	return &castText{UnaryExpression: expression.UnaryExpression{Child: children[0]}, to: c.to}, nil
+}
+
+// Eval implements sql.Expression.
+func (c *castText) Eval(ctx *sql.Context, row sql.Row) (any, error) {
+	v, err := c.Child.Eval(ctx, row)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	s, err := textOf(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	m := castSyntax.FindStringSubmatch(s)
+	if m == nil || m[2] == "" && len(m[3]) < 2 {
+		return nil, errCast
+	}
+	s = strings.TrimSpace(s)
+	switch {
+	case types.IsFloat(c.to):
+		if _, err := strconv.ParseFloat(s, 64); err != nil {
+			return nil, errCast
+		}
+		return s, nil
+	case types.IsDecimal(c.to):
+		d, err := decimal.NewFromString(s)
+		to, ok := c.to.(sql.DecimalType)
+		if err != nil || !ok || d.Round(int32(to.Scale())).Abs().Cmp(decimal.New(1, int32(to.Precision())-int32(to.Scale()))) >= 0 {
+			return nil, errCast
+		}
+		return s, nil
+	}
+	// MySQL stops at the point.
+	n, ok := new(big.Int).SetString(m[1]+"0"+m[2], 10)
+	if !ok || !n.IsInt64() && !(types.IsUnsigned(c.to) && n.IsUint64()) {
+		return nil, errCast
+	}
+	return n.String(), nil
+}
+
+var errCast = fault.New(fault.OutOfRange, "a text is no number, date or time, or is out of the range of the type that it is converted to")

@@ -18,6 +18,9 @@ import (
 // expr translates an expression. Its conversions, which MySQL makes silently,
 // are explicit in the result.
 func (t *translator) expr(e sql.Expression) plan.Expr {
+	if t.rows != nil {
+		return t.key(t.rows.expr(t, e))
+	}
 	return t.key(t.bare(e))
 }
 

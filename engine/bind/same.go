@@ -25,6 +25,9 @@ func same(a, b plan.Expr) bool {
 	case *plan.Call:
 		b, ok := b.(*plan.Call)
 		return ok && a.Func == b.Func && !a.Func.Volatile && sameAll(a.Operands, b.Operands)
+	case *plan.RowCall:
+		b, ok := b.(*plan.RowCall)
+		return ok && !a.Volatile && !b.Volatile && a.Rows.Same(b.Rows) && sameAll(a.Operands, b.Operands)
 	case *plan.Case:
 		b, ok := b.(*plan.Case)
 		return ok && len(a.Whens) == len(b.Whens) && (a.Else == nil) == (b.Else == nil) && sameAll(a.Args(), b.Args())
@@ -39,7 +42,7 @@ func same(a, b plan.Expr) bool {
 		return ok && a.Escape == b.Escape && sameAll(a.Args(), b.Args())
 	case *plan.Subquery:
 		b, ok := b.(*plan.Subquery)
-		return ok && a.Kind == b.Kind && sameAll(a.Args(), b.Args()) && plan.Deterministic(a) && !holdsBytes(a.Plan) && shape(a.Plan) == shape(b.Plan)
+		return ok && a.Kind == b.Kind && sameAll(a.Args(), b.Args()) && plan.Deterministic(a) && !concise(a.Plan) && shape(a.Plan) == shape(b.Plan)
 	}
 	return a == b
 }
@@ -64,16 +67,19 @@ func shape(n plan.Node) string {
 	return plan.Format(plan.Renumber(n, &ids, nil))
 }
 
-// holdsBytes reports a binary literal, of which a printed plan shows the length
-// alone.
-func holdsBytes(n plan.Node) bool {
+// concise reports a plan that is not printed whole: of a binary literal the length is
+// shown alone, and of what runs row by row the name.
+func concise(n plan.Node) bool {
 	found := false
 	plan.Walk(n, func(n plan.Node) bool {
 		for _, e := range n.Exprs() {
 			plan.WalkExpr(e, func(e plan.Expr) bool {
-				if l, ok := e.(*plan.Literal); ok {
-					_, isBytes := l.Value.([]byte)
+				switch e := e.(type) {
+				case *plan.Literal:
+					_, isBytes := e.Value.([]byte)
 					found = found || isBytes
+				case *plan.RowCall:
+					found = true
 				}
 				return !found
 			})

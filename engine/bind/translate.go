@@ -26,6 +26,10 @@ type translator struct {
 	// implicit holds the columns that an Aggregate picks from any row of a group
 	// because something above may need them (loose GROUP BY), with their names.
 	implicit map[plan.ColumnID]string
+	// rows computes expressions that have no place in the plan; nil: they are refused.
+	rows *rowCalls
+	// byRow permits rows when nothing else translates the statement.
+	byRow bool
 }
 
 // maxColumns bounds the columns that one translation defines. It is more than
@@ -85,6 +89,21 @@ func (e untranslatable) Error() string { return e.reason }
 
 // cannot stops translation. The reason names a construct, never a value.
 func cannot(reason string) { panic(failure{untranslatable{reason}}) }
+
+// tryByRow is try, and again with RowCalls where they are permitted.
+func (t *translator) tryByRow(n sql.Node) (out plan.Node, reason string, err error) {
+	out, reason, err = t.try(n)
+	if err != nil || reason == "" || !t.byRow {
+		return out, reason, err
+	}
+	t.rows = newRowCalls()
+	out, again, err := t.try(n)
+	if err != nil || again != "" {
+		t.rows = nil
+		return nil, reason, err
+	}
+	return out, "", nil
+}
 
 // try translates a tree in an own scope. reason is not "" when it has no place in
 // the plan; refusals come as errors.

@@ -12,7 +12,7 @@ import (
 // root translates a whole statement: into a plan, or into a Foreign over the
 // largest pieces that can be translated.
 func (t *translator) root(n sql.Node, flags *sql.QueryFlags) (plan.Node, error) {
-	out, reason, err := t.try(n)
+	out, reason, err := t.tryByRow(n)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (t *translator) root(n sql.Node, flags *sql.QueryFlags) (plan.Node, error) 
 
 // whole translates a tree that has to be translated whole.
 func (t *translator) whole(n sql.Node) (plan.Node, error) {
-	out, reason, err := t.try(n)
+	out, reason, err := t.tryByRow(n)
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ type Partition struct {
 // Columns of the rows have the types of the fields that they are for, but for
 // these, which the writer converts exactly or refuses: JSON for a struct, list or
 // map; text for a UUID; binary of any length for fixed bytes; and whatever the row
-// executor makes of the source of an INSERT (plan.Foreign, then the root). Of an
-// UPDATE or a MERGE the row executor runs no part.
+// executor makes of the source of an INSERT (plan.Foreign, then the root). In what
+// changes old rows the row executor computes expressions only (plan.RowCall).
 func (b *Binder) BindWrite(ctx context.Context, s *Session, rel Relations, stmt parse.Statement, args []plan.Literal) (*BoundWrite, error) {
 	w := &writeBinder{binder: b, session: s, state: newStatement(rel, s), args: args, ids: &plan.IDs{}}
 	out, err := w.bind(ctx, stmt)
@@ -257,7 +257,7 @@ func (w *writeBinder) changes(q *queryText, t parse.Target, at func(*sqlparser.S
 var errAggregate = fault.New(fault.BadStatement, "Invalid use of group function: aggregates and window functions stand in sub-queries of a statement that changes rows")
 
 func (w *writeBinder) translator() *translator {
-	return &translator{binder: w.binder, ctx: w.ctx, state: w.state, ids: w.ids}
+	return &translator{binder: w.binder, ctx: w.ctx, state: w.state, ids: w.ids, byRow: true}
 }
 
 // placed checks that each row of p is a row of the target (or of a join with it),

@@ -295,6 +295,7 @@ func (w *writeBinder) rows(s *parse.Insert, node sql.Node, fields []plan.Field) 
 	defer t.pop()
 	v := &plan.Values{Rows: make([][]plan.Expr, len(table.ExpressionTuples))}
 	defaults := s.Defaults
+	var byRow *rowCalls
 	for i, tuple := range table.ExpressionTuples {
 		if len(tuple) != len(fields) {
 			refuse(fault.BadStatement, "Column count doesn't match value count at row %d", i+1)
@@ -307,8 +308,16 @@ func (w *writeBinder) rows(s *parse.Insert, node sql.Node, fields []plan.Field) 
 				continue
 			}
 			var x plan.Expr
-			if reason = why(func() { x = t.expr(e) }); reason != "" {
-				return nil, reason, nil
+			reason := why(func() { x = t.expr(e) })
+			if reason != "" {
+				if byRow == nil {
+					byRow = newRowCalls()
+				}
+				t.rows = byRow
+				if again := why(func() { x = t.expr(e) }); again != "" {
+					return nil, reason, nil
+				}
+				t.rows = nil
 			}
 			v.Rows[i][j] = t.assign(x, fields[j])
 		}

@@ -20,6 +20,8 @@ func risky(n plan.Node) bool {
 				ok = ok && e.Kind != plan.ScalarSubquery
 			case *plan.Call:
 				ok = ok && (e.Func.Partial == nil || !e.Func.Partial(plan.Types(e.Operands)))
+			case *plan.RowCall:
+				ok = false
 			case *plan.Cast:
 				ok = ok && plan.Total(&plan.Cast{Operand: &plan.Ref{Typ: e.Operand.Type()}, Typ: e.Typ, Try: e.Try})
 			}

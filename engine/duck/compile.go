@@ -20,7 +20,9 @@ type compiler struct {
 	shallow bool
 	aliases int
 	streams []*source
-	rows    map[*plan.Scan]int64 // of the scans, -1 when not known
+	// evaluators are those of the RowCalls.
+	evaluators []*evaluator
+	rows       map[*plan.Scan]int64 // of the scans, -1 when not known
 	// barriers says that a filtered Guard must not let predicates pass.
 	barriers bool
 }

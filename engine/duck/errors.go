@@ -18,6 +18,7 @@ const (
 	jsonMark   = "sqe-json: "
 	roundsMark = "sqe-rounds: "
 	textMark   = "sqe-text: "
+	rowMark    = "sqe-row: "
 	memoryMark = "sqe-memory: "
 )
 

@@ -39,6 +39,8 @@ func (c *compiler) expr(e plan.Expr) (string, error) {
 		return literal(e)
 	case *plan.Call:
 		return c.call(e)
+	case *plan.RowCall:
+		return c.rowCall(e)
 	case *plan.Case:
 		return c.caseExpr(e)
 	case *plan.Cast:

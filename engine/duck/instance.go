@@ -301,7 +301,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 		return nil, err
 	}
 	in.running.Add(1)
-	r := newRows(ctx, in, db, conn, n.Columns(), c.streams)
+	r := newRows(ctx, in, db, conn, n.Columns(), c.streams, c.evaluators)
 	if err := r.start(text, size(n, c.rows) <= smallResult); err != nil {
 		_ = r.Close()
 		return nil, err

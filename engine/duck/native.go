@@ -24,6 +24,10 @@ type nativeFunction struct {
 	params []nativeType
 	result nativeType
 	run    func(in []vector, out *output)
+	// varargs: any arguments follow the params.
+	varargs bool
+	// volatile: DuckDB calls it for each row, whatever the arguments are.
+	volatile bool
 }
 
 // nativeType is a DuckDB type of an argument or a result.
@@ -37,6 +41,7 @@ var (
 	blobType      = nativeType{id: duckdb.TypeBlob}
 	boolType      = nativeType{id: duckdb.TypeBoolean}
 	intType       = nativeType{id: duckdb.TypeInteger}
+	ulongType     = nativeType{id: duckdb.TypeUBigInt}
 	longType      = nativeType{id: duckdb.TypeBigInt}
 	hugeType      = nativeType{id: duckdb.TypeHugeInt}
 	floatType     = nativeType{id: duckdb.TypeFloat}
@@ -71,6 +76,14 @@ func registerNatives(conn duckdb.Connection) error {
 			t := p.create()
 			duckdb.ScalarFunctionAddParameter(sf, t)
 			duckdb.DestroyLogicalType(&t)
+		}
+		if f.varargs {
+			t := duckdb.CreateLogicalType(duckdb.TypeAny)
+			duckdb.ScalarFunctionSetVarargs(sf, t)
+			duckdb.DestroyLogicalType(&t)
+		}
+		if f.volatile {
+			duckdb.ScalarFunctionSetVolatile(sf)
 		}
 		t := f.result.create()
 		duckdb.ScalarFunctionSetReturnType(sf, t)
@@ -124,7 +137,11 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 	s := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(s)
 	s.in = s.in[:0]
-	for i := range f.params {
+	arguments := len(f.params)
+	if f.varargs {
+		arguments = int(duckdb.DataChunkGetColumnCount(chunk))
+	}
+	for i := range arguments {
 		v := duckdb.DataChunkGetVector(chunk, duckdb.IdxT(i))
 		s.in = append(s.in, vector{data: duckdb.VectorGetData(v), valid: (*uint64)(duckdb.VectorGetValidity(v))})
 	}

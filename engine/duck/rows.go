@@ -3,6 +3,7 @@ package duck
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Rows struct {
 	conn    duckdb.Connection
 	columns []plan.Column
 	streams []*source
+	calls   []*evaluator
 
 	stmt    duckdb.PreparedStatement
 	pending duckdb.PendingResult
@@ -45,12 +47,15 @@ type Rows struct {
 	closed bool
 }
 
-func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source) *Rows {
+func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source, calls []*evaluator) *Rows {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, over: make(chan struct{})}
+	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, calls: calls, over: make(chan struct{})}
 	r.cancel = cancel
 	for _, s := range streams {
 		s.begin(ctx, conn)
+	}
+	for _, e := range calls {
+		e.begin(ctx)
 	}
 	r.stop = context.AfterFunc(ctx, r.interrupt)
 	return r
@@ -170,6 +175,13 @@ func (r *Rows) failure(msg string) error {
 			return err
 		}
 	}
+	if strings.Contains(msg, rowMark) && r.ctx.Err() == nil {
+		for _, e := range r.calls {
+			if err := e.failure(); err != nil {
+				return err
+			}
+		}
+	}
 	return failure(r.ctx, msg)
 }
 
@@ -251,6 +263,9 @@ func (r *Rows) Close() error {
 	r.in.give(r.conn, r.db, ended)
 	for _, s := range r.streams {
 		s.end()
+	}
+	for _, e := range r.calls {
+		e.end()
 	}
 	r.in.running.Add(-1)
 	<-r.in.slots

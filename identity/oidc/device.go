@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ type Client struct {
 	Issuer string
 	ID     string // of a public client that may use the device flow
 	Scopes []string
+	// IDToken: the token to show to the server is the ID token.
+	IDToken bool
 	// RootCAs are trusted for connections to the provider; nil: the system's.
 	RootCAs   *x509.CertPool
 	AllowHTTP bool
@@ -28,6 +31,8 @@ type Client struct {
 
 // Tokens are what a person got.
 type Tokens struct {
+	// Access is the token to show to the server: the access token or, with
+	// Client.IDToken, the ID token.
 	Access, Refresh string
 	Expires         time.Time // of Access
 }
@@ -65,7 +70,11 @@ func (c *Client) discover(ctx context.Context) (context.Context, *oauth2.Config,
 			return nil, nil, "", fault.New(fault.Config, "the identity provider %s names addresses without https", c.Issuer)
 		}
 	}
-	o := &oauth2.Config{ClientID: c.ID, Scopes: c.Scopes, Endpoint: e}
+	scopes := c.Scopes
+	if c.IDToken && !slices.Contains(scopes, oidc.ScopeOpenID) {
+		scopes = append(slices.Clone(scopes), oidc.ScopeOpenID)
+	}
+	o := &oauth2.Config{ClientID: c.ID, Scopes: scopes, Endpoint: e}
 	return context.WithValue(ctx, oauth2.HTTPClient, client), o, more.Revocation, nil
 }
 
@@ -88,7 +97,7 @@ func (c *Client) Device(ctx context.Context, show func(Prompt)) (*Tokens, error)
 	if err != nil {
 		return nil, c.failed(err, "gave no token")
 	}
-	return tokens(t), nil
+	return c.tokens(t)
 }
 
 // Renew gets new tokens. A refusal is fault.Auth: the person must log in again.
@@ -101,7 +110,7 @@ func (c *Client) Renew(ctx context.Context, refresh string) (*Tokens, error) {
 	if err != nil {
 		return nil, c.failed(err, "gave no token")
 	}
-	return tokens(t), nil
+	return c.tokens(t)
 }
 
 // Revoke ends what a refresh token is good for, where the provider can do that
@@ -148,8 +157,19 @@ func (c *Client) failed(err error, what string) error {
 	return fault.New(fault.Unavailable, "the identity provider %s %s (%s); is %q a public client that may use the device flow?", c.Issuer, what, r.ErrorCode, c.ID)
 }
 
-func tokens(t *oauth2.Token) *Tokens {
-	return &Tokens{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}
+func (c *Client) tokens(t *oauth2.Token) (*Tokens, error) {
+	if !c.IDToken {
+		return &Tokens{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}, nil
+	}
+	id, _ := t.Extra("id_token").(string)
+	_, after, _ := strings.Cut(id, ".")
+	payload, _, _ := strings.Cut(after, ".")
+	claims, _ := decodePart(payload)
+	expires, set, ok := instant(claims, "exp")
+	if !set || !ok {
+		return nil, fault.New(fault.Auth, "the identity provider %s gave no ID token", c.Issuer)
+	}
+	return &Tokens{Access: id, Refresh: t.RefreshToken, Expires: expires}, nil
 }
 
 // ClaimedName is the claim of a token that names its principal, which nobody

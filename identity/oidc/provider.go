@@ -1,6 +1,7 @@
 // Package oidc lets people and services log in with what an OpenID Connect
 // provider (Keycloak first) says of them: an access token as the password, or a
-// user name and password that are exchanged for one.
+// user name and password that are exchanged for one; or, where the configuration says
+// so, an ID token.
 //
 // Invariants: nothing of a token counts before its signature, by a key of the
 // provider and an algorithm of the configuration, its issuer, its audience and its
@@ -40,6 +41,9 @@ type Options struct {
 	// AuthorizedParties: a token must have been issued to one of these clients (azp,
 	// or client_id); empty: to any.
 	AuthorizedParties []string
+	// IDTokens: tokens are ID tokens, and no access tokens. They are never shown to
+	// anybody else, and cannot be introspected.
+	IDTokens bool
 	// Algorithms of signatures; empty: all of SupportedAlgorithms.
 	Algorithms []string
 	// ClockSkew is how far the clocks of the provider and of this server may differ.
@@ -142,6 +146,9 @@ func New(o Options) (*Provider, error) {
 	if (o.Passwords || o.IntrospectionInterval > 0) && o.ClientID == "" {
 		return nil, fault.New(fault.Config, "identity provider %s: passwords and introspection need a client id", o.Name)
 	}
+	if o.IDTokens && (o.Passwords || o.IntrospectionInterval > 0 || len(o.ServiceClients) > 0) {
+		return nil, fault.New(fault.Config, "identity provider %s: passwords, services and introspection need access tokens", o.Name)
+	}
 	return p, nil
 }
 
@@ -164,7 +171,11 @@ func (p *Provider) Authenticate(ctx context.Context, user, password string, remo
 	if err != nil {
 		return identity.Login{}, p.told(err, user, remote)
 	}
-	return identity.Login{Principal: s.principal, Credential: s, Continue: s.Continue}, nil
+	l := identity.Login{Principal: s.principal, Continue: s.Continue}
+	if !p.o.IDTokens {
+		l.Credential = s // an ID token proves something to this server alone
+	}
+	return l, nil
 }
 
 func (p *Provider) login(ctx context.Context, user, password string) (*session, error) {

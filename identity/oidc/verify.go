@@ -22,7 +22,7 @@ const (
 	ReasonMalformed       identity.Reason = "malformed-token"
 	ReasonTooLarge        identity.Reason = "token-too-large"
 	ReasonAlgorithm       identity.Reason = "algorithm"        // not one of the configuration
-	ReasonType            identity.Reason = "token-type"       // not an access token
+	ReasonType            identity.Reason = "token-type"       // of another kind than the configuration says
 	ReasonUnknownKey      identity.Reason = "unknown-key"      // the provider has no such key
 	ReasonSignature       identity.Reason = "signature"        // not signed with that key
 	ReasonIssuer          identity.Reason = "issuer"           // of another issuer
@@ -130,11 +130,20 @@ func (p *Provider) accept(header, claims map[string]any) (*token, error) {
 	if claims["iss"] != p.o.Issuer {
 		return nil, ReasonIssuer
 	}
-	if !accessToken(header, claims) {
+	kind := accessToken
+	if p.o.IDTokens {
+		kind = idToken
+	}
+	if !kind(header, claims) {
 		return nil, ReasonType
 	}
+	ours := func(a string) bool { return slices.Contains(p.o.Audiences, a) }
 	audiences, ok := texts(claims["aud"])
-	if !ok || !slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(p.o.Audiences, a) }) {
+	if !ok || !slices.ContainsFunc(audiences, ours) {
+		return nil, ReasonAudience
+	}
+	// An ID token for others too was not asked for by a client of ours.
+	if p.o.IDTokens && slices.ContainsFunc(audiences, func(a string) bool { return !ours(a) }) {
 		return nil, ReasonAudience
 	}
 	t := &token{}
@@ -143,7 +152,9 @@ func (p *Provider) accept(header, claims map[string]any) (*token, error) {
 			t.party = party
 		}
 	}
-	if len(p.o.AuthorizedParties) > 0 && !slices.Contains(p.o.AuthorizedParties, t.party) {
+	switch {
+	case len(p.o.AuthorizedParties) > 0 && !slices.Contains(p.o.AuthorizedParties, t.party),
+		len(p.o.AuthorizedParties) == 0 && p.o.IDTokens && t.party != "" && !ours(t.party):
 		return nil, ReasonAuthorizedParty
 	}
 	var err error
@@ -177,12 +188,8 @@ func (p *Provider) accept(header, claims map[string]any) (*token, error) {
 // Sources: RFC 9068 (typ of the header), Keycloak (the claim typ), OpenID Connect
 // Core (at_hash) and Back-Channel Logout (events).
 func accessToken(header, claims map[string]any) bool {
-	if typ, set := header["typ"]; set {
-		text, _ := typ.(string)
-		text = strings.TrimPrefix(strings.ToLower(text), "application/")
-		if text != "jwt" && text != "at+jwt" {
-			return false
-		}
+	if typ := mediaType(header); typ != "jwt" && typ != "at+jwt" {
+		return false
 	}
 	if typ, set := claims["typ"]; set && typ != "Bearer" {
 		return false
@@ -190,6 +197,36 @@ func accessToken(header, claims map[string]any) bool {
 	_, id := claims["at_hash"]
 	_, logout := claims["events"]
 	return !id && !logout
+}
+
+// idToken reports whether a token is one that tells a client who logged in. It always
+// has a subject and says when it was issued; access tokens have a scope, and say of
+// themselves that they are some. Source: OpenID Connect Core, section 2.
+func idToken(header, claims map[string]any) bool {
+	if mediaType(header) != "jwt" {
+		return false
+	}
+	if typ, set := claims["typ"]; set && typ != "ID" {
+		return false
+	}
+	subject, _ := claims["sub"].(string)
+	_, issued := claims["iat"]
+	for _, other := range []string{"events", "scope", "scp"} {
+		if _, set := claims[other]; set {
+			return false
+		}
+	}
+	return subject != "" && issued
+}
+
+// mediaType is that of the header, in lower case: "jwt" when it says none.
+func mediaType(header map[string]any) string {
+	typ, set := header["typ"]
+	if !set {
+		return "jwt"
+	}
+	text, _ := typ.(string)
+	return strings.TrimPrefix(strings.ToLower(text), "application/")
 }
 
 // instant reads a NumericDate. ok is false for what is not one.

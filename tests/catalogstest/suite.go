@@ -26,6 +26,9 @@ type Site struct {
 	// Refuses says which names of namespaces, tables and views this catalog refuses, or
 	// at least does not let rows be added to; nil is none.
 	Refuses func(name string) bool
+	// Unusable says which names this catalog takes and makes locations of that are none;
+	// nil is none.
+	Unusable func(name string) bool
 	// Purged: the catalog says how many files it deleted.
 	Purged bool
 }

@@ -103,6 +103,34 @@ func (h home) run(name string, args ...string) (stdout, stderr string, err error
 	return out.String(), problems.String(), err
 }
 
+// login runs sqe login for a server, and a browser beside it. It returns what it said.
+func (h home) login(sqe string, s *sqetest.Server, user string, more ...string) string {
+	h.t.Helper()
+	cmd := h.command(sqe, append([]string{"login", "--issuer", kc.Issuer("sqe"), "-P", fmt.Sprint(s.Port)}, more...)...)
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var said strings.Builder
+	lines := bufio.NewScanner(pipe)
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if address := strings.TrimSpace(lines.Text()); strings.HasPrefix(address, "http") {
+			if err := confirm(address, user); err != nil {
+				h.t.Error(err)
+				_ = cmd.Process.Kill()
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "Logged in as "+user+".") {
+		h.t.Fatalf("%v: %s", err, said.String())
+	}
+	return said.String()
+}
+
 // TestDeviceLogin: sqe login in the terminal and a browser beside it; then sqe
 // token, sqe sql and clients of MySQL with the option file just work, and sqe
 // logout ends it.
@@ -116,28 +144,7 @@ func TestDeviceLogin(t *testing.T) {
 	if _, problem, err := h.run(sqe, "token"); err == nil || !strings.Contains(problem, "sqe login") {
 		t.Errorf("nobody is logged in: %s", problem)
 	}
-	cmd := h.command(sqe, "login", "--issuer", kc.Issuer("sqe"), "-P", fmt.Sprint(s.Port))
-	pipe, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said strings.Builder
-	lines := bufio.NewScanner(pipe)
-	for lines.Scan() {
-		said.WriteString(lines.Text() + "\n")
-		if address := strings.TrimSpace(lines.Text()); strings.HasPrefix(address, "http") {
-			if err := confirm(address, "anna_analyst"); err != nil {
-				t.Error(err)
-				_ = cmd.Process.Kill()
-			}
-		}
-	}
-	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "Logged in as anna_analyst.") {
-		t.Fatalf("%v: %s", err, said.String())
-	}
+	said := h.login(sqe, s, "anna_analyst")
 
 	folder := filepath.Join(h.dir, ".config", "sqe")
 	for _, name := range []string{"login.json", "my.cnf"} {
@@ -151,7 +158,7 @@ func TestDeviceLogin(t *testing.T) {
 		t.Fatal(problem, err)
 	}
 	token = fleet.secret(strings.TrimSpace(token))
-	if strings.Contains(said.String(), token) {
+	if strings.Contains(said, token) {
 		t.Error("sqe login shows the token")
 	}
 	if got, err := login(t, s, "", token).One(); err != nil || got != "anna_analyst@127.0.0.1" {

@@ -59,6 +59,10 @@ func TestGuide(t *testing.T) {
 			t.Errorf("%s: %s", user, got.Text())
 		}
 	}
+	out, err = sqetest.Run("check", "-c", filepath.Join(s.Dir, "sqe.toml"))
+	if err != nil || !strings.Contains(out, "is out after at most 30s") {
+		t.Errorf("sqe check: %v, %s", err, out)
+	}
 }
 
 // TestCheck: sqe check tells that a provider is not there, or is another one, and a

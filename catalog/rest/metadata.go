@@ -1,0 +1,62 @@
+package rest
+
+import (
+	"crypto/sha256"
+	"sync"
+
+	"github.com/apache/iceberg-go/table"
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// metadata are those of answers, by their content: of the many principals who may see a
+// table each is sent the same. Who was sent nothing has nothing to find here.
+type metadata struct {
+	mu      sync.Mutex
+	most    int64 // of bytes
+	size    int64
+	entries *lru.LRU[[sha256.Size]byte, parsed]
+}
+
+// parsed are metadata, and the length of their text.
+type parsed struct {
+	is   table.Metadata
+	size int64
+}
+
+// manyMetadata is how many are remembered at most.
+const manyMetadata = 1000
+
+// make bounds the texts of what is remembered, in bytes.
+func (m *metadata) make(most int64) {
+	m.most = most
+	m.entries, _ = lru.NewLRU(manyMetadata, func(_ [sha256.Size]byte, p parsed) { m.size -= p.size })
+}
+
+// parse reads metadata. The answer is shared and must not be changed.
+func (m *metadata) parse(text []byte) (table.Metadata, error) {
+	key := sha256.Sum256(text)
+	m.mu.Lock()
+	p, ok := m.entries.Get(key)
+	m.mu.Unlock()
+	if ok {
+		return p.is, nil
+	}
+	err := guarded(func() (err error) {
+		p.is, err = table.ParseMetadataBytes(text)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.size = int64(len(text))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.entries.Contains(key) {
+		m.entries.Add(key, p)
+		m.size += p.size
+	}
+	for m.size > m.most {
+		m.entries.RemoveOldest()
+	}
+	return p.is, nil
+}
