@@ -16,9 +16,9 @@ import (
 )
 
 // absentFor is how long it is kept, within the bound, that something is not there or
-// may not be seen. It is shorter than the bound: a right that is given is missed at
-// once, and a right that is taken away is not.
-const absentFor = time.Second
+// may not be seen. It is much shorter than the bound: whoever is given a right tries at
+// once. A name is asked for four times a second at most.
+const absentFor = 250 * time.Millisecond
 
 // scoped is what a principal asked for: a kind and a name.
 type scoped struct{ scope, what string }
