@@ -28,6 +28,16 @@ func (s *Session) proceed(ctx context.Context) error {
 	return nil
 }
 
+// Ping reports whether the session goes on: nil unless its login has ended for good.
+// A provider that does not answer ends nothing.
+func (s *Session) Ping(ctx context.Context) error {
+	err := s.proceed(ctx)
+	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Cancelled) || fault.Is(err, fault.Limit) {
+		return nil
+	}
+	return err
+}
+
 // activate sets the roles that count from now on; nil is all of the principal's.
 func (s *Session) activate(roles []string) {
 	s.roles, s.principal.ActiveRoles = roles, roles

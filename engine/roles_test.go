@@ -223,6 +223,9 @@ func TestSessionFollowsLogin(t *testing.T) {
 		if _, err := s.Prepare(context.Background(), countCustomers); !errors.Is(err, refused) {
 			t.Error("Prepare:", err)
 		}
+		if err := s.Ping(context.Background()); (err != nil) != errors.Is(refused, identity.ErrOver) {
+			t.Errorf("a ping: %v, after %v", err, refused)
+		}
 	}
 	l.set(identity.Principal{Name: "root", Roles: []string{"reader"}, Admin: true}, nil)
 	if _, err := query(s, countCustomers); !fault.Is(err, fault.Internal) {

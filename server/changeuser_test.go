@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"sqe/engine"
@@ -148,5 +149,31 @@ func TestSessionOver(t *testing.T) {
 	r.command(wire.ComQuery, "over")
 	if p := r.read(); failure(p) != 1045 || !r.closed() {
 		t.Errorf("%q", p)
+	}
+}
+
+// TestPingOver: a ping or a reset of a session that is over ends the connection
+// without an answer, which is what pools replace a connection for.
+func TestPingOver(t *testing.T) {
+	s := start(t, nil)
+	var over atomic.Bool
+	s.answer("ping", func(context.Context, []plan.Literal) (*engine.Result, error) {
+		if over.Load() {
+			return nil, identity.Over("the token of this session has expired; log in again")
+		}
+		return nil, nil
+	})
+	for _, command := range []wire.Command{wire.ComPing, wire.ComResetConnection} {
+		over.Store(false)
+		r := rawLogin(t, s)
+		r.command(command, "")
+		if p := r.read(); len(p) == 0 || p[0] != 0 {
+			t.Fatalf("%d: %q", command, p)
+		}
+		over.Store(true)
+		r.command(command, "")
+		if !r.closed() {
+			t.Errorf("%d of a session that is over was answered", command)
+		}
 	}
 }

@@ -19,6 +19,9 @@ func (c *conn) dispatch(command wire.Command, body []byte) error {
 	ok := wire.OK{Status: wire.StatusAutocommit}
 	switch command {
 	case wire.ComPing:
+		if err := c.session.Ping(c.ctx); err != nil {
+			return err
+		}
 		return c.out.OK(ok, c.caps)
 	case wire.ComInitDB:
 		name := string(body)
@@ -56,6 +59,9 @@ func (c *conn) dispatch(command wire.Command, body []byte) error {
 		ok.EOF = true
 		return c.out.OK(ok, c.caps)
 	case wire.ComResetConnection:
+		if err := c.session.Ping(c.ctx); err != nil {
+			return err
+		}
 		clear(c.statements)
 		c.session.Reset()
 		return c.out.OK(ok, c.caps)

@@ -61,6 +61,18 @@ func (e *fakeEngine) Open(l identity.Login, info engine.ConnInfo) (Session, erro
 	return &fakeSession{e: e, login: info.Database}, nil
 }
 
+// Ping is what the engine answers to the text "ping".
+func (s *fakeSession) Ping(ctx context.Context) error {
+	s.e.mu.Lock()
+	f := s.e.answers["ping"]
+	s.e.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	_, err := f(ctx, nil)
+	return err
+}
+
 func (s *fakeSession) Close() { s.e.closed.Add(1) }
 func (s *fakeSession) Reset() { s.resets++; s.database = s.login }
 

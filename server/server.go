@@ -37,6 +37,10 @@ type Session interface {
 	Execute(ctx context.Context, p *engine.Prepared, args []plan.Literal) (*engine.Result, error)
 	// Use selects a database that the principal may see.
 	Use(ctx context.Context, database string) error
+	// Ping is nil unless the session is over. The connection then ends without an
+	// answer: pools ask by a ping or a reset whether they may hand a connection on, and
+	// take an error in the answer for one of their user's.
+	Ping(ctx context.Context) error
 	// Reset drops what the session accumulated.
 	Reset()
 	Close()

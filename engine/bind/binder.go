@@ -82,6 +82,7 @@ func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *par
 			return nil, err
 		}
 	}
+	state.narrow = narrowed(st.AST, args, s.Database())
 	node, flags, err := b.build(sctx, st, args)
 	if err != nil {
 		return nil, err
@@ -221,12 +222,15 @@ func (b *Binder) buildAST(ctx *sql.Context, ast sqlparser.Statement, text string
 			if err != nil {
 				return nil, nil, fault.New(fault.BadStatement, "parameter %d cannot be used: %s", i+1, err)
 			}
-			bindings[fmt.Sprintf("v%d", i+1)] = e
+			bindings[strings.TrimPrefix(placeholder(i), ":")] = e
 		}
 		builder.SetBindingsWithExpr(bindings)
 	}
 	return builder.BindOnly(ast, text, nil)
 }
+
+// placeholder names argument i of a statement, from 0, as the grammar does.
+func placeholder(i int) string { return fmt.Sprintf(":v%d", i+1) }
 
 // bindAST binds a tree that has no text and no parameters.
 func (b *Binder) bindAST(ctx *sql.Context, ast sqlparser.Statement) (sql.Node, *sql.QueryFlags, error) {

@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+	"github.com/shopspring/decimal"
 
 	"sqe/fault"
 )
@@ -235,6 +238,22 @@ func (s *boundedSession) SetUserVariable(ctx *sql.Context, name string, value an
 	}
 	s.sizes[key] = size
 	return s.BaseSession.SetUserVariable(ctx, name, value, typ)
+}
+
+// noSelectLimit is the value of sql_select_limit that bounds nothing: the library's
+// default, which it compares with.
+const noSelectLimit = int64(math.MaxInt32)
+
+// SetSessionVariable implements sql.Session. Tools lift sql_select_limit by setting it
+// to MySQL's default, which does not fit the library's type, or to any other number that
+// no answer reaches.
+func (s *boundedSession) SetSessionVariable(ctx *sql.Context, name string, value any) error {
+	if strings.EqualFold(name, "sql_select_limit") {
+		if n, err := decimal.NewFromString(fmt.Sprint(value)); err == nil && n.GreaterThan(decimal.NewFromInt(noSelectLimit)) {
+			value = noSelectLimit
+		}
+	}
+	return s.BaseSession.SetSessionVariable(ctx, name, value)
 }
 
 // boundedCasts refuses CAST to a text of a length that no value may have:

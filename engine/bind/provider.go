@@ -41,6 +41,7 @@ func (provider) AllDatabases(ctx *sql.Context) []sql.Database {
 	if err != nil {
 		panic(failure{err}) // the interface has no error; recovered() returns it
 	}
+	names = keep(names, stateOf(ctx).narrow.databases)
 	out := make([]sql.Database, len(names))
 	for i, n := range names {
 		out[i] = listed{database(n)}
@@ -56,6 +57,12 @@ type listed struct{ database }
 // GetTableInsensitive implements sql.Database.
 func (d listed) GetTableInsensitive(ctx *sql.Context, name string) (sql.Table, bool, error) {
 	return &lazyStub{ctx: ctx, database: d.database, name: name}, true, nil
+}
+
+// GetTableNames implements sql.Database.
+func (d listed) GetTableNames(ctx *sql.Context) ([]string, error) {
+	tables, err := d.database.GetTableNames(ctx)
+	return keep(tables, stateOf(ctx).narrow.tables), err
 }
 
 // lazyStub is a stub that is loaded late. It implements sql.Table.
@@ -217,7 +224,7 @@ func (d database) AllViews(ctx *sql.Context) ([]sql.ViewDefinition, error) {
 		return nil, err
 	}
 	var out []sql.ViewDefinition
-	for _, n := range names {
+	for _, n := range keep(names, stateOf(ctx).narrow.tables) {
 		r, err := stateOf(ctx).relation(ctx, string(d), n, plan.AsOf{})
 		if err != nil || r.View == nil {
 			// It is listed and may not be read: its name shows, its text does not.

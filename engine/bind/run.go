@@ -55,7 +55,7 @@ func (b *Binder) RunForeign(ctx context.Context, s *Session, rel Relations, f *p
 		return nil, fault.New(fault.Internal, "a foreign plan without a tree, or with %d children for %d", len(children), len(f.Children))
 	}
 	state := newStatement(rel, s)
-	state.limits = limits
+	state.limits, state.narrow = limits, h.narrow
 	state.feed = make([]*feed, len(children))
 	for i, c := range children {
 		state.feed[i] = &feed{rows: c, columns: f.Children[i].Columns(), limits: limits}

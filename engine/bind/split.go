@@ -21,7 +21,8 @@ type foreign struct {
 	node  sql.Node
 	flags *sql.QueryFlags
 	// ok says that the statement yields no rows (SET).
-	ok bool
+	ok     bool
+	narrow narrow
 }
 
 // splitter makes a foreign tree.
@@ -56,7 +57,7 @@ func (t *translator) foreign(n sql.Node, flags *sql.QueryFlags, reason string) (
 	node := s.retype(s.split(n))
 	s.checkTypes(node)
 	f := &plan.Foreign{Reason: reason}
-	h := &foreign{node: node, flags: flags}
+	h := &foreign{node: node, flags: flags, narrow: s.state.narrow}
 	f.Handle = h
 	if _, isSet := node.(*gmsplan.Set); isSet {
 		h.ok = true

@@ -36,6 +36,8 @@ type statement struct {
 	produced int64
 	// withheld lists, by name, the withheld columns of the tables that were named.
 	withheld map[string]string // lower-case column -> table
+	// narrow bounds what lists of names show.
+	narrow narrow
 	// target is what the statement changes, when its rows are read for that.
 	target *Relation
 }

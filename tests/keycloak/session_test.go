@@ -25,7 +25,15 @@ func TestExpiry(t *testing.T) {
 	if got := sqetest.Ask(within(t, 30*time.Second), c, "SELECT 1"); got.Err != nil {
 		t.Fatal(got.Err)
 	}
+	// A pool hands this one on when a ping is answered.
+	pooled := session(t, s, "alice", kc.Token(t, "sqe-short", "alice").Access)
+	if err := pooled.PingContext(within(t, 30*time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	time.Sleep(3500 * time.Millisecond)
+	if err := pooled.PingContext(within(t, 10*time.Second)); err == nil {
+		t.Error("a ping of a session that is over was answered")
+	}
 	got := sqetest.Ask(within(t, 30*time.Second), c, "SELECT 1")
 	if got.Number() != 1045 || !strings.Contains(got.Err.Error(), "expired; log in again") {
 		t.Fatal(got.Text())
