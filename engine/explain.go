@@ -121,13 +121,17 @@ func count(rows Rows) (n int64, err error) {
 // full to an administrator, in general words to everybody else.
 func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, args []plan.Literal) (*Result, error) {
 	who := st
+	var unknown, notes []string
 	if x.As != nil {
 		var err error
-		if who, err = st.impersonated(x.As); err != nil {
+		if who, unknown, notes, err = st.impersonated(ctx, x.As); err != nil {
 			return nil, err
 		}
 	}
 	if _, _, err := who.explained(ctx, x.Stmt, args); err != nil {
+		if len(unknown) > 0 {
+			err = fault.Wrap(fault.KindOf(err), err, "%s (%s)", err, strings.Join(unknown, "; "))
+		}
 		return nil, err
 	}
 	st.record = who.record
@@ -142,13 +146,13 @@ func (st *statement) explainPolicy(ctx context.Context, x *parse.ExplainPolicy, 
 		}
 		out := table("policy")
 		out.row(string(text))
-		return out.result(), nil
+		return st.noticed(out, append(unknown, notes...)), nil
 	}
 	out := table("table", "column", "effect", "policy", "why")
 	for _, l := range record.Lines() {
 		out.row(l.Table, l.Column, l.Effect, l.Policy, l.Why)
 	}
-	return out.result(), nil
+	return st.noticed(out, append(unknown, notes...)), nil
 }
 
 // gated is the record with notes on what the object gate looked at.

@@ -28,6 +28,8 @@ func (st *statement) access(ctx context.Context, stmt parse.Statement) (res *Res
 		res, err = st.listGrants(ctx, stmt)
 	case *parse.ShowEffectiveGrants:
 		res, err = st.effectiveGrants(ctx, stmt)
+	case *parse.ShowPrivileges:
+		res = st.showPrivileges()
 	case *parse.CheckAccess:
 		res, err = st.checkAccess(ctx, stmt)
 	case *parse.ShowAccess:
@@ -49,7 +51,7 @@ func accessKind(stmt parse.Statement) string {
 		return "grant"
 	case *parse.ExplainGrant:
 		return "explain"
-	case *parse.ListGrants, *parse.ShowEffectiveGrants, *parse.CheckAccess, *parse.ShowAccess, *parse.ShowRoles, *parse.ShowRoleGrants:
+	case *parse.ListGrants, *parse.ShowEffectiveGrants, *parse.CheckAccess, *parse.ShowPrivileges, *parse.ShowAccess, *parse.ShowRoles, *parse.ShowRoleGrants:
 		return "show"
 	}
 	return ""

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -185,20 +186,25 @@ func originsText(by []policy.Origin) string {
 }
 
 // impersonated is the statement as somebody else would see it, for an administrator.
-// It is only to be explained: it must not yield rows.
-func (st *statement) impersonated(as *parse.Impersonation) (*statement, error) {
+// It is only to be explained: it must not yield rows. What the policy server does not
+// have of that person is told, and what counts in its place.
+func (st *statement) impersonated(ctx context.Context, as *parse.Impersonation) (who *statement, unknown, notes []string, err error) {
 	if err := st.administers(); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if _, err := st.policies(); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	p, configured := st.known(as.User)
 	if as.Roles != nil {
 		p.Roles = as.Roles
 	}
-	if !configured && as.Roles == nil {
-		st.session.vars.SetWarnings([]string{"the user is not in the configuration of this server; groups and roles count as the policy sources know them, not what a login would bring (WITH ROLE names roles)"})
+	named := []policy.Grantee{{Kind: policy.UserGrantee, Name: as.User}}
+	for _, r := range as.Roles {
+		named = append(named, policy.Grantee{Kind: policy.RoleGrantee, Name: r})
 	}
-	return st.simulated(p), nil
+	if !configured && as.Roles == nil {
+		notes = append(notes, "the user is not in the configuration of this server; groups and roles count as the policy sources know them, not what a login would bring (WITH ROLE names roles)")
+	}
+	return st.simulated(p), st.unknown(ctx, named...), notes, nil
 }

@@ -32,26 +32,72 @@ func (st *statement) createRole(ctx context.Context, x *parse.CreateRole) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	var notes []string
-	for i, name := range x.Names {
+	roles, err := k.Roles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var notes, names []string
+	for _, name := range x.Names {
+		switch has := roleOf(roles, name) != nil || slices.Contains(names, name); {
+		case strings.EqualFold(name, policy.Public):
+			return nil, fault.New(fault.BadStatement, "PUBLIC is everybody, and cannot be the name of a role")
+		case has && !x.IfNotExists:
+			return nil, fault.New(fault.Exists, "there is a role %s already", name)
+		case has:
+			notes = append(notes, "there is a role "+name+" already")
+		default:
+			names = append(names, name)
+		}
+	}
+	var whole roleChanges
+	for _, name := range names {
 		err := k.CreateRole(ctx, st.author(), name)
-		if fault.Is(err, fault.Exists) && x.IfNotExists {
+		if fault.Is(err, fault.Exists) && x.IfNotExists { // made at this moment
 			notes = append(notes, err.Error())
 			continue
 		}
 		if err != nil {
-			return nil, after(err, "created", x.Names[:i])
+			return nil, whole.undo(ctx, err)
 		}
+		whole.did(name, func(ctx context.Context) error { return k.DropRole(ctx, st.author(), name) })
 	}
 	return st.warned(notes), nil
 }
 
-// after tells which of a list was done before an error.
-func after(err error, what string, done []string) error {
-	if len(done) == 0 {
-		return err
+func roleOf(list []grants.Role, name string) *grants.Role {
+	i := slices.IndexFunc(list, func(r grants.Role) bool { return r.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return fault.Wrap(fault.KindOf(err), err, "%s; before that %s: %s", err, what, strings.Join(done, ", "))
+	return &list[i]
+}
+
+// roleChanges are those of a statement about roles, of which all are made or none.
+type roleChanges struct {
+	names []string
+	undos []func(context.Context) error
+}
+
+func (c *roleChanges) did(name string, undo func(context.Context) error) {
+	c.names, c.undos = append(c.names, name), append(c.undos, undo)
+}
+
+// undo takes back what was done before an error, the last first, whether or not
+// somebody waits, and says how that went.
+func (c *roleChanges) undo(ctx context.Context, cause error) error {
+	if len(c.names) == 0 {
+		return cause
+	}
+	var left []string
+	for i, undo := range slices.Backward(c.undos) {
+		if undo(context.WithoutCancel(ctx)) != nil {
+			left = append(left, c.names[i])
+		}
+	}
+	if len(left) > 0 {
+		return fault.Wrap(fault.KindOf(cause), cause, "%s. What was done before for the roles %s could not be taken back: look with SHOW ROLE GRANTS", cause, strings.Join(left, ", "))
+	}
+	return fault.Wrap(fault.KindOf(cause), cause, "%s. What was done before for the roles %s was taken back; nothing was changed", cause, strings.Join(c.names, ", "))
 }
 
 func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, error) {
@@ -59,18 +105,44 @@ func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, 
 	if err != nil {
 		return nil, err
 	}
+	roles, err := k.Roles(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var notes []string
-	for i, name := range x.Names {
-		err := k.DropRole(ctx, st.author(), name)
-		if fault.Is(err, fault.NotFound) && x.IfExists {
+	var drop []*grants.Role
+	for _, name := range x.Names {
+		switch r := roleOf(roles, name); {
+		case r != nil && !slices.Contains(drop, r):
+			drop = append(drop, r)
+		case r == nil && !x.IfExists:
+			return nil, noRole(name)
+		case r == nil:
+			notes = append(notes, noRole(name).Error())
+		}
+	}
+	var whole roleChanges
+	for _, r := range drop {
+		err := k.DropRole(ctx, st.author(), r.Name)
+		if fault.Is(err, fault.NotFound) && x.IfExists { // gone at this moment
 			notes = append(notes, err.Error())
 			continue
 		}
 		if err != nil {
-			return nil, after(err, "dropped", x.Names[:i])
+			return nil, whole.undo(ctx, err)
 		}
+		whole.did(r.Name, func(ctx context.Context) error {
+			if err := k.CreateRole(ctx, st.author(), r.Name); err != nil {
+				return err
+			}
+			return k.AlterRole(ctx, st.author(), r.Name, r.Members, nil)
+		})
 	}
 	return st.warned(notes), nil
+}
+
+func noRole(name string) error {
+	return fault.New(fault.NotFound, "there is no role %s; SHOW ROLES lists them", name)
 }
 
 // grantRoles is GRANT role TO and REVOKE role FROM.
@@ -88,26 +160,44 @@ func (st *statement) grantRoles(ctx context.Context, x *parse.GrantRoles) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range x.Roles {
-		if slices.ContainsFunc(roles, func(r grants.Role) bool { return r.Name == name }) {
-			continue
-		}
-		if _, err := grants.Canonical(name); err == nil {
-			return nil, fault.New(fault.BadStatement, "there is no role %s; the privilege of that name needs ON and what it is on", name)
-		}
-		return nil, fault.New(fault.NotFound, "there is no role %s; SHOW ROLES lists them", name)
-	}
 	who := granteesOf(x.Grantees)
-	for i, name := range x.Roles {
-		add, remove := who, []policy.Grantee(nil)
-		if x.Revoke {
-			add, remove = nil, who
+	var notes []string
+	var alter []*grants.Role
+	for _, name := range x.Roles {
+		r := roleOf(roles, name)
+		switch _, privilege := grants.Canonical(name); {
+		case r != nil && !slices.Contains(alter, r):
+			alter = append(alter, r)
+		case r != nil:
+		case x.IfExists:
+			notes = append(notes, noRole(name).Error())
+		case privilege == nil:
+			return nil, fault.New(fault.BadStatement, "there is no role %s; the privilege of that name needs ON and what it is on", name)
+		default:
+			return nil, noRole(name)
 		}
-		if err := k.AlterRole(ctx, st.author(), name, add, remove); err != nil {
-			return nil, after(err, "done for", x.Roles[:i])
+		for _, g := range who {
+			if x.Revoke && r != nil && !slices.Contains(r.Members, g) {
+				notes = append(notes, "the "+string(g.Kind)+" "+g.Name+" was not given the role "+name+", so there is nothing to take back")
+			}
 		}
 	}
-	return st.warned(nil), nil
+	var whole roleChanges
+	for _, r := range alter {
+		// Of members only those that change.
+		change := slices.DeleteFunc(slices.Clone(who), func(g policy.Grantee) bool { return slices.Contains(r.Members, g) != x.Revoke })
+		set := func(ctx context.Context, list []policy.Grantee, in bool) error {
+			if in {
+				return k.AlterRole(ctx, st.author(), r.Name, list, nil)
+			}
+			return k.AlterRole(ctx, st.author(), r.Name, nil, list)
+		}
+		if err := set(ctx, who, !x.Revoke); err != nil {
+			return nil, whole.undo(ctx, err)
+		}
+		whole.did(r.Name, func(ctx context.Context) error { return set(ctx, change, x.Revoke) })
+	}
+	return st.warned(notes), nil
 }
 
 // showRoles is SHOW ROLES: all roles for an administrator, else one's own; SHOW

@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"sqe/catalog"
 	"sqe/engine/parse"
 	"sqe/fault"
 	"sqe/grants"
@@ -71,6 +69,9 @@ func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, err
 	if err != nil {
 		return nil, err
 	}
+	if len(s.Targets) == 0 {
+		return st.warned(notes), nil
+	}
 	out, err := k.Apply(ctx, st.author(), s)
 	if err != nil {
 		return nil, err
@@ -96,6 +97,9 @@ func (st *statement) explainGrant(ctx context.Context, x *parse.ExplainGrant) (*
 	k, s, notes, err := st.grantStatement(ctx, x.Grant)
 	if err != nil {
 		return nil, err
+	}
+	if len(s.Targets) == 0 {
+		return st.differences(nil, notes), nil
 	}
 	o, err := k.Plan(ctx, s)
 	if err != nil {
@@ -177,219 +181,32 @@ func (st *statement) grantStatement(ctx context.Context, x *parse.Grant) (grants
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			object, err := r.object(ctx, o, name)
+			objects, err := r.targets(ctx, o, p, name, s)
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			if where, ok := st.engine.managedBy[object.Catalog]; ok {
-				return nil, nil, nil, fault.New(fault.Unsupported, "access to catalog '%s' is not managed by this server, but by %s; %s it there", object.Catalog, where, s.Verb)
-			}
-			if s.Verb == grants.Grant && !s.Administrator {
-				d, err := decides(p, object, st.authorize)
-				if err != nil {
+			for _, object := range objects {
+				if where, ok := st.engine.managedBy[object.Catalog]; ok {
+					return nil, nil, nil, fault.New(fault.Unsupported, "access to catalog '%s' is not managed by this server, but by %s; %s it there", object.Catalog, where, s.Verb)
+				}
+				if err := st.passesOn(s, p, object); err != nil {
 					return nil, nil, nil, err
 				}
-				if d.Reason == policy.ExplicitDeny {
-					return nil, nil, nil, fault.New(fault.Denied, "GRANT command denied to user '%s' for '%s': what is denied to somebody cannot be passed on", st.principal.Name, object)
-				}
+				s.Targets = append(s.Targets, grants.Target{Privilege: p, Object: object})
 			}
-			s.Targets = append(s.Targets, grants.Target{Privilege: p, Object: object})
 		}
 	}
 	return k, s, r.notes, none
 }
 
-// grantResolver finds the objects of statements about access.
-type grantResolver struct {
-	*statement
-	revoke bool // what is gone may be named
-	all    bool // whoever asks may know of everything
-	notes  []string
-}
-
-func (r *grantResolver) note(format string, args ...any) {
-	n := fmt.Sprintf(format, args...)
-	if !slices.Contains(r.notes, n) {
-		r.notes = append(r.notes, n)
+// passesOn refuses to give others what is denied to oneself.
+func (st *statement) passesOn(s *grants.Statement, privilege string, o grants.Object) error {
+	if s.Verb != grants.Grant || s.Administrator {
+		return nil
 	}
-}
-
-// object is what a name means for a privilege, by its name in the profile.
-func (r *grantResolver) object(ctx context.Context, o parse.GrantObject, privilege string) (grants.Object, error) {
-	_, deepest := grants.Binds(privilege)
-	switch {
-	case o.Future:
-		r.note("FUTURE is as ALL: policies have no words for what does not exist yet alone, so what exists now is covered too")
-		fallthrough
-	case o.All && o.In == parse.OnCatalog:
-		if o.In != parse.OnCatalog {
-			break
-		}
-		c, err := r.catalog(o.Parts[0])
-		return grants.Object{Catalog: c, Namespace: []string{grants.Any}, Name: grants.Any, View: o.Kind == parse.OnView}, err
-	case o.Everywhere:
-		return r.everywhere(deepest)
-	case o.Star:
-		schema, err := r.schema(o)
-		if err != nil {
-			return schema, err
-		}
-		return r.star(schema, privilege, deepest)
-	case o.Kind == parse.OnCatalog:
-		c, err := r.catalog(o.Parts[0])
-		return grants.Object{Catalog: c}, err
-	case !o.All && o.Kind == parse.OnSchema:
-		return r.schema(o)
-	case !o.All && o.Kind == parse.OnDatabase:
-		return r.database(ctx, o)
+	d, err := decides(privilege, o, st.authorize)
+	if err == nil && d.Reason == policy.ExplicitDeny {
+		err = fault.New(fault.Denied, "GRANT command denied to user '%s' for '%s': what is denied to somebody cannot be passed on", st.principal.Name, o)
 	}
-	if o.All {
-		schema, err := r.schema(o)
-		schema.Name, schema.View = grants.Any, o.Kind == parse.OnView
-		return schema, err
-	}
-	return r.table(ctx, o)
-}
-
-func (r *grantResolver) catalog(name string) (string, error) {
-	if _, ok := r.engine.catalogs.Get(name); !ok && !r.all {
-		return "", fault.New(fault.NotFound, "there is no catalog '%s', or you may not use it", name)
-	} else if !ok {
-		return "", fault.New(fault.NotFound, "there is no catalog '%s'; the catalogs are %s", name, strings.Join(r.catalogs(), ", "))
-	}
-	return name, nil
-}
-
-func (st *statement) catalogs() []string {
-	var out []string
-	for _, c := range st.engine.catalogs.All() {
-		out = append(out, c.Name())
-	}
-	return out
-}
-
-func (r *grantResolver) schema(o parse.GrantObject) (grants.Object, error) {
-	database := ""
-	if len(o.Parts) > 0 {
-		database = o.Database()
-	}
-	if database == "" {
-		database = r.session.Database()
-	}
-	if database == "" {
-		return grants.Object{}, fault.New(fault.NoDatabase, "No database selected")
-	}
-	full, _, err := r.engine.catalogs.Resolve(database, "x")
-	if err != nil {
-		return grants.Object{}, unknownDatabase(database)
-	}
-	return grants.Object{Catalog: full.Catalog, Namespace: full.Namespace}, nil
-}
-
-// database is DATABASE name: a schema, or the catalog of that name when there is no
-// such schema.
-func (r *grantResolver) database(ctx context.Context, o parse.GrantObject) (grants.Object, error) {
-	schema, err := r.schema(o)
-	if err != nil || len(o.Parts) != 1 {
-		return schema, err
-	}
-	if _, ok := r.engine.catalogs.Get(o.Parts[0]); !ok {
-		return schema, nil
-	}
-	has, err := r.hasNamespace(ctx, r.engine.catalogs.Default(), schema.Namespace)
-	if err == nil && has && !r.all {
-		has, err = r.visible(policy.Object{Catalog: schema.Catalog, Namespace: schema.Namespace}, policy.NamespaceList)
-	}
-	if err != nil || has {
-		return schema, err
-	}
-	r.note("DATABASE %s is taken for the catalog: there is no schema of that name; ON CATALOG says so", o.Parts[0])
-	return grants.Object{Catalog: o.Parts[0]}, nil
-}
-
-// everywhere is MySQL's *.*, which is one thing where there is one catalog.
-func (r *grantResolver) everywhere(deepest grants.Level) (grants.Object, error) {
-	all := r.catalogs()
-	if len(all) > 1 && !r.all {
-		return grants.Object{}, fault.New(fault.BadStatement, "*.* may be all of several catalogs; name one: ON ALL TABLES IN CATALOG name, or ON CATALOG name")
-	}
-	if len(all) > 1 {
-		return grants.Object{}, fault.New(fault.BadStatement, "*.* may be all of several catalogs (%s); name one: ON ALL TABLES IN CATALOG %s, or ON CATALOG %s", strings.Join(all, ", "), all[0], all[0])
-	}
-	switch deepest {
-	case grants.TableLevel:
-		r.note("*.* is all tables of catalog %s; views are granted with ON ALL VIEWS IN CATALOG %s", all[0], all[0])
-		return grants.Object{Catalog: all[0], Namespace: []string{grants.Any}, Name: grants.Any}, nil
-	case grants.NamespaceLevel:
-		return grants.Object{Catalog: all[0], Namespace: []string{grants.Any}}, nil
-	}
-	return grants.Object{Catalog: all[0]}, nil
-}
-
-// star is MySQL's db.*.
-func (r *grantResolver) star(schema grants.Object, privilege string, deepest grants.Level) (grants.Object, error) {
-	switch deepest {
-	case grants.CatalogLevel:
-		return schema, fault.New(fault.BadStatement, "%s ON %s.* has no one meaning: %s is a privilege on a catalog. Name what is to be allowed: SELECT, MODIFY, ALTER, DROP ON ALL TABLES IN SCHEMA, and USE, CREATE, CREATE VIEW ON SCHEMA", privilege, schema, privilege)
-	case grants.TableLevel:
-		r.note("%s.* is all tables of %s; views are granted with ON ALL VIEWS IN SCHEMA", schema, schema)
-		schema.Name = grants.Any
-	}
-	return schema, nil
-}
-
-// table is a table or view. Without a word for which it is the catalog tells.
-func (r *grantResolver) table(ctx context.Context, o parse.GrantObject) (grants.Object, error) {
-	name, err := r.tableName(o.Table())
-	if err != nil {
-		return grants.Object{}, err
-	}
-	out := grants.Object{Catalog: name.Catalog, Namespace: name.Namespace, Name: name.Name, View: o.Kind == parse.OnView}
-	cat, ok := r.engine.catalogs.Get(name.Catalog)
-	if !ok {
-		return out, missing(o.Table().Database, name.Name)
-	}
-	isTable, isView, err := r.kindOf(ctx, cat, out)
-	if err == nil && !r.all {
-		// Nobody learns from a refusal what there is.
-		if isTable {
-			isTable, err = r.visible(policy.Object{Catalog: out.Catalog, Namespace: out.Namespace, Name: out.Name}, policy.TableList)
-		}
-		if isView && err == nil {
-			isView, err = r.visible(policy.Object{Catalog: out.Catalog, Namespace: out.Namespace, Name: out.Name, View: true}, policy.ViewList)
-		}
-	}
-	switch {
-	case err != nil:
-		return out, err
-	case o.Kind == parse.OnNothing && isView && !isTable:
-		out.View = true
-	case o.Kind == parse.OnTable && isView:
-		return out, fault.New(fault.BadStatement, "'%s' is a view; write ON VIEW %s", out, out)
-	case o.Kind == parse.OnView && isTable:
-		return out, fault.New(fault.BadStatement, "'%s' is a table; write ON TABLE %s", out, out)
-	}
-	if !isTable && !isView && !r.revoke && r.all {
-		r.note("there is no table or view %s now; the statement is about one that will bear the name", out)
-	}
-	return out, nil
-}
-
-// visible reports whether the principal may know of an object.
-func (st *statement) visible(o policy.Object, p policy.Privilege) (bool, error) {
-	d, err := st.authorize(o, p)
-	return d.Visible, err
-}
-
-// kindOf says what bears a name in the catalog.
-func (st *statement) kindOf(ctx context.Context, cat catalog.Catalog, o grants.Object) (isTable, isView bool, err error) {
-	tables, err := cat.Tables(ctx, o.Namespace)
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.NoDatabase) {
-		return false, false, nil
-	}
-	if err != nil {
-		return false, false, err
-	}
-	views, err := cat.Views(ctx, o.Namespace)
-	return slices.Contains(tables, o.Name), slices.Contains(views, o.Name), err
+	return err
 }

@@ -75,6 +75,9 @@ func (st *statement) listGrants(ctx context.Context, x *parse.ListGrants) (*Resu
 	for _, row := range rows {
 		grantRow(out, row)
 	}
+	if x.To != nil {
+		return st.noticed(out, st.unknown(ctx, granteesOf([]parse.Grantee{*x.To})...)), nil
+	}
 	return out.result(), nil
 }
 
@@ -125,7 +128,7 @@ func (st *statement) effectiveGrants(ctx context.Context, x *parse.ShowEffective
 	for _, row := range rows {
 		grantRow(out, row, ways[row.Grantee])
 	}
-	return out.result(), nil
+	return st.noticed(out, st.unknown(ctx, policy.Grantee{Kind: policy.UserGrantee, Name: p.Name})), nil
 }
 
 // ways are the grantees that a principal is, each with how.
@@ -175,9 +178,63 @@ func (st *statement) ways(ctx context.Context, k grants.Keeper, p identity.Princ
 	return out, nil
 }
 
+// noticed is a result with warnings.
+func (st *statement) noticed(out *textTable, notes []string) *Result {
+	res := out.result()
+	if len(notes) > 0 {
+		st.session.vars.SetWarnings(notes)
+		res.Warnings = st.session.vars.WarningCount()
+	}
+	return res
+}
+
+// unknown says which grantees the policy server does not have, so that a name that was
+// misspelt does not look like one that has nothing. Only an administrator asks about
+// others.
+func (st *statement) unknown(ctx context.Context, list ...policy.Grantee) []string {
+	k, err := st.keeper()
+	if err != nil || !st.principal.Admin {
+		return nil
+	}
+	var out []string
+	for _, g := range list {
+		self := g.Kind == policy.UserGrantee && g.Name == st.principal.Name
+		if err := k.Exists(ctx, g); !self && fault.Is(err, fault.BadStatement) {
+			out = append(out, err.Error())
+		}
+	}
+	return out
+}
+
+// showPrivileges is SHOW PRIVILEGES: those that can be granted, in the columns that
+// MySQL has for it.
+func (st *statement) showPrivileges() *Result {
+	out := table("Privilege", "Context", "Comment")
+	also := map[string][]string{}
+	for alias, name := range grants.Aliases() {
+		also[name] = append(also[name], alias)
+	}
+	for _, p := range grants.Privileges() {
+		_, deepest := grants.Binds(p)
+		on := map[grants.Level]string{grants.CatalogLevel: "Catalogs", grants.NamespaceLevel: "Schemas", grants.TableLevel: "Tables"}[deepest]
+		if p == "SELECT VIEW" || p == "DROP VIEW" {
+			on = "Views"
+		}
+		comment := ""
+		if slices.Sort(also[p]); len(also[p]) > 0 {
+			comment = "also called " + strings.Join(also[p], ", ")
+		}
+		out.row(p, on, comment)
+	}
+	return out.result()
+}
+
 // checkAccess is CHECK ACCESS: what the engine itself would decide.
 func (st *statement) checkAccess(ctx context.Context, x *parse.CheckAccess) (*Result, error) {
-	g := granteesOf([]parse.Grantee{x.For})[0]
+	g := policy.Grantee{Kind: policy.UserGrantee, Name: st.principal.Name}
+	if x.For.Name != "" {
+		g = granteesOf([]parse.Grantee{x.For})[0]
+	}
 	if !st.principal.Admin && g != (policy.Grantee{Kind: policy.UserGrantee, Name: st.principal.Name}) {
 		return nil, fault.New(fault.Denied, "only an administrator of this server may check the access of others; ask one")
 	}
@@ -202,7 +259,7 @@ func (st *statement) checkAccess(ctx context.Context, x *parse.CheckAccess) (*Re
 	}
 	out := typedTable(plan.Column{Name: "allowed", Type: plan.Bool}, plan.Column{Name: "reason"})
 	out.row(d.Allow, st.reasonText(d, g, x.Privilege, o))
-	return out.result(), nil
+	return st.noticed(out, st.unknown(ctx, g)), nil
 }
 
 // reasonText says why a decision is what it is.

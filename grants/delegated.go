@@ -42,8 +42,13 @@ func (p *Policy) on(at Resource) bool {
 	}
 	for e, v := range want {
 		if !slices.ContainsFunc(p.Elements[e], func(x string) bool {
+			if x == v || x == Any && (e != "table" || slices.Contains(p.Elements["namespace"], Any)) {
+				return true
+			}
 			// All tables of a schema are those directly in it.
-			return x == v || x == Any && (e != "table" || !strings.Contains(v, "/") || slices.Contains(p.Elements["namespace"], Any))
+			within, all := strings.CutSuffix(x, Any)
+			name, in := strings.CutPrefix(v, within)
+			return all && e == "table" && (within == "" || strings.HasSuffix(within, "/")) && in && !strings.Contains(name, "/")
 		}) {
 			return false
 		}

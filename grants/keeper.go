@@ -26,6 +26,8 @@ type Keeper interface {
 	// Clean takes back rights that lead to nothing (see Clean).
 	Clean(ctx context.Context, by policy.Author) (*Outcome, error)
 
+	// Exists fails with fault.BadStatement when the server does not have a grantee.
+	Exists(ctx context.Context, g policy.Grantee) error
 	// GroupsOf lists the groups that the server knows a user in; none for a user that it
 	// does not have.
 	GroupsOf(ctx context.Context, user string) ([]string, error)

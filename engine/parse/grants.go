@@ -63,6 +63,7 @@ type Grant struct {
 // GrantRoles is GRANT role, ... TO and REVOKE role, ... FROM.
 type GrantRoles struct {
 	Revoke   bool
+	IfExists bool // of REVOKE: a role that is missing is a warning
 	Roles    []string
 	Grantees []Grantee
 }
@@ -82,7 +83,11 @@ type DropRole struct {
 // ExplainGrant is EXPLAIN of a GRANT, REVOKE or DENY.
 type ExplainGrant struct{ Grant *Grant }
 
-// CheckAccess is CHECK ACCESS privilege ON object FOR [USER | ROLE | GROUP] name.
+// ShowPrivileges is SHOW PRIVILEGES.
+type ShowPrivileges struct{}
+
+// CheckAccess is CHECK ACCESS privilege ON object [FOR [USER | ROLE | GROUP] name]; a
+// grantee without a name is oneself.
 type CheckAccess struct {
 	Privilege string
 	Object    GrantObject
@@ -124,6 +129,7 @@ func (*CreateRole) statement()          {}
 func (*DropRole) statement()            {}
 func (*ExplainGrant) statement()        {}
 func (*CheckAccess) statement()         {}
+func (*ShowPrivileges) statement()      {}
 func (*ShowAccess) statement()          {}
 func (*ListGrants) statement()          {}
 func (*ShowEffectiveGrants) statement() {}

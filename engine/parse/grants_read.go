@@ -10,8 +10,13 @@ import (
 func (p *parser) grant() (Statement, error) {
 	verb := GrantVerb(strings.ToUpper(p.word(0)))
 	p.pos++
+	// What is not there to take back is a warning anyway.
+	exists := verb == VerbRevoke && p.accept("if", "exists")
+	if err := p.refusedGrant(verb); err != nil {
+		return nil, err
+	}
 	if verb != VerbDeny && !p.ahead("on") {
-		return p.grantRoles(verb)
+		return p.grantRoles(verb, exists)
 	}
 	g := &Grant{Verb: verb}
 	if verb == VerbRevoke && p.accept("grant", "option", "for") {
@@ -21,8 +26,14 @@ func (p *parser) grant() (Statement, error) {
 	if g.Privileges, err = p.privileges(); err != nil {
 		return nil, err
 	}
+	if err := optionAsPrivilege(verb, g.Privileges); err != nil {
+		return nil, err
+	}
 	if !p.accept("on") {
 		return nil, p.expected("ON and what the privilege is on")
+	}
+	if err := p.noRoutine(); err != nil {
+		return nil, err
 	}
 	if g.Objects, err = p.grantObjects(); err != nil {
 		return nil, err
@@ -36,7 +47,7 @@ func (p *parser) grant() (Statement, error) {
 		}
 		g.Option = true
 	}
-	return g, p.grantEnd()
+	return g, p.grantEnd(verb)
 }
 
 // ahead reports whether a keyword stands before TO and FROM.
@@ -64,8 +75,12 @@ func (p *parser) grantTo(verb GrantVerb) ([]Grantee, error) {
 	return p.grantGrantees()
 }
 
-// grantEnd refuses what other systems have behind a grant.
-func (p *parser) grantEnd() error {
+// grantEnd refuses what other systems have behind a grant. REVOKE is always done for
+// those who are gone, as IGNORE UNKNOWN USER says.
+func (p *parser) grantEnd(verb GrantVerb) error {
+	if verb == VerbRevoke {
+		p.accept("ignore", "unknown", "user")
+	}
 	no := func(what, advice string) error {
 		return fault.New(fault.Unsupported, "%s is not supported; %s", what, advice)
 	}
@@ -271,8 +286,8 @@ func (p *parser) host() error {
 }
 
 // grantRoles reads what follows GRANT or REVOKE when no privileges do.
-func (p *parser) grantRoles(verb GrantVerb) (Statement, error) {
-	g := &GrantRoles{Revoke: verb == VerbRevoke}
+func (p *parser) grantRoles(verb GrantVerb, exists bool) (Statement, error) {
+	g := &GrantRoles{Revoke: verb == VerbRevoke, IfExists: exists}
 	first := p.word(0)
 	p.accept("role")
 	for {
@@ -302,7 +317,7 @@ func (p *parser) grantRoles(verb GrantVerb) (Statement, error) {
 	if p.word(0) == "with" {
 		return nil, fault.New(fault.Unsupported, "a role WITH ADMIN OPTION or GRANT OPTION is not supported; administrators grant roles")
 	}
-	return g, p.grantEnd()
+	return g, p.grantEnd(verb)
 }
 
 // roleDDL reads CREATE and DROP ROLE; nil when the statement is neither.

@@ -1,6 +1,10 @@
 package parse
 
-import "strings"
+import (
+	"strings"
+
+	"sqe/fault"
+)
 
 // showAccess reads the SHOW statements about grants and roles; nil when the
 // statement is none of them. SHOW GRANTS itself is read by showGrants.
@@ -15,9 +19,14 @@ func (p *parser) showAccess() (Statement, error) {
 			return nil, err
 		}
 		return &ShowAccess{Object: o}, p.end()
+	case p.accept("show", "privileges"):
+		return &ShowPrivileges{}, p.end()
 	case p.accept("show", "effective", "grants"):
 		s := &ShowEffectiveGrants{}
 		if p.accept("for") {
+			if w := p.word(0); (w == "role" || w == "group") && p.nameAhead(1) {
+				return nil, fault.New(fault.Unsupported, "SHOW EFFECTIVE GRANTS is of a user; SHOW GRANTS TO %s name shows what a %s has", strings.ToUpper(w), w)
+			}
 			if p.accept("current_user") {
 				return s, p.brackets()
 			}
@@ -67,6 +76,9 @@ func (p *parser) brackets() error {
 	if p.acceptPunct("(") && !p.acceptPunct(")") {
 		return p.expected(")")
 	}
+	if err := p.noUsing(); err != nil {
+		return err
+	}
 	return p.end()
 }
 
@@ -95,6 +107,9 @@ func (p *parser) showGrants() (Statement, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := p.noUsing(); err != nil {
+			return nil, err
+		}
 		if to || kinded || g.Kind != "user" {
 			return &ListGrants{To: &g}, p.end()
 		}
@@ -119,8 +134,14 @@ func (p *parser) checkAccess() (Statement, error) {
 	if c.Object, err = p.oneObject(); err != nil {
 		return nil, err
 	}
+	if p.pos >= len(p.tokens) {
+		return c, nil
+	}
 	if !p.accept("for") {
 		return nil, p.expected("FOR and a user, role or group")
+	}
+	if p.accept("current_user") {
+		return c, p.brackets()
 	}
 	if c.For, err = p.oneGrantee(); err != nil {
 		return nil, err
@@ -150,8 +171,12 @@ func (p *parser) explainGrant() (Statement, error) {
 // impersonation reads AS USER name [WITH ROLE role, ...]; nil when it does not
 // stand there.
 func (p *parser) impersonation() (*Impersonation, error) {
-	if !p.accept("as", "user") {
+	if p.word(0) != "as" {
 		return nil, nil
+	}
+	p.pos++
+	if !p.accept("user") {
+		return nil, p.expected("USER and a name (WITH ROLE name, ... may follow)")
 	}
 	out := &Impersonation{}
 	var err error

@@ -12,6 +12,9 @@ import (
 // the statement is none of them; then nothing was taken.
 func (p *parser) own() (stmt Statement, ok bool, err error) {
 	start := p.pos
+	if err := p.refusedUsers(); err != nil {
+		return nil, false, err
+	}
 	switch p.word(0) {
 	case "explain", "describe", "desc":
 		stmt, err = p.explain()
@@ -356,6 +359,9 @@ func (p *parser) setRole() (Statement, error) {
 					return nil, err
 				}
 				out.Names = append(out.Names, name)
+			}
+			if err := p.host(); err != nil {
+				return nil, err
 			}
 			if !p.acceptPunct(",") {
 				break

@@ -330,14 +330,15 @@ func (k *keeper) known(ctx context.Context, s *grants.Statement) error {
 		return nil
 	}
 	for _, g := range s.Grantees {
-		if err := k.exists(ctx, g); err != nil {
+		if err := k.Exists(ctx, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *keeper) exists(ctx context.Context, g policy.Grantee) error {
+// Exists implements grants.Keeper.
+func (k *keeper) Exists(ctx context.Context, g policy.Grantee) error {
 	var err error
 	switch {
 	case g == policy.Grantee{Kind: policy.GroupGrantee, Name: policy.Public}:

@@ -89,7 +89,7 @@ func (k *keeper) AlterRole(ctx context.Context, by policy.Author, name string, a
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	for _, g := range add {
-		if err := k.exists(ctx, g); err != nil {
+		if err := k.Exists(ctx, g); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,7 @@ func (k *keeper) lookRole(ctx context.Context, name string) error {
 		return err
 	}
 	for _, key := range k.members.differ(now) {
-		if r, ok := k.server.(*REST); ok && now.UpdatedBy == r.Username() || !hasMember(now, key.grantee) && k.exists(ctx, key.grantee) != nil {
+		if r, ok := k.server.(*REST); ok && now.UpdatedBy == r.Username() || !hasMember(now, key.grantee) && k.Exists(ctx, key.grantee) != nil {
 			// Another server of SQE, or somebody of the same account, or a grantee that is gone
 			// from the policy server.
 			k.members.drop(key)
