@@ -133,7 +133,7 @@ func newElement(def *model.ResourceDef, r model.Resource) *element {
 			v.any = strings.Trim(s, "*") == ""
 		}
 		if tokens && strings.Contains(s, "{") {
-			v.dynamic = strings.Contains(s, "{USER}") || strings.Contains(s, "{OWNER}") || strings.Contains(s, "${{")
+			v.dynamic = strings.Contains(s, anyUser) || strings.Contains(s, owner) || strings.Contains(s, "${{")
 		}
 		e.any = e.any || v.any
 		e.dynamic = e.dynamic || v.dynamic
@@ -158,7 +158,7 @@ func (e *element) match(names []name, q *Request) (full, narrow, undecided bool)
 		v := &e.values[i]
 		text, pattern := v.text, v.pattern
 		if v.dynamic {
-			t, known := q.expand(v.raw)
+			t, known := q.expand(v.raw, pattern)
 			if !known {
 				undecided = true
 				continue

@@ -59,7 +59,7 @@ func (i *item) principal(q *Request, roles []string) (via string, ok bool) {
 	if i.anyUser {
 		return "user", true
 	}
-	if _, ok := i.users[q.Subject.User]; ok {
+	if _, ok := i.users[q.Subject.User]; ok && q.Subject.User != owner {
 		return "user", true
 	}
 	if len(i.groups) > 0 {
@@ -279,8 +279,8 @@ func (c *compiler) items(p *model.Policy, list []*model.Item) []*item {
 	var out []*item
 	for n, m := range list {
 		i := &item{number: n + 1, users: set(m.Users), groups: set(m.Groups), roles: set(m.Roles), access: map[string]struct{}{}}
-		_, i.anyUser = i.users["{USER}"]
-		_, i.owner = i.users["{OWNER}"]
+		_, i.anyUser = i.users[anyUser]
+		_, i.owner = i.users[owner]
 		_, i.public = i.groups[publicGroup]
 		foreign := 0 // accesses of other kinds of services
 		for _, a := range m.Accesses {

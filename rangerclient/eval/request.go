@@ -165,20 +165,50 @@ func (q *Request) element(elem string) []name {
 	return nil
 }
 
-// expand replaces {USER}, {OWNER} and attribute expressions in a resource value.
-// known is false when an expression cannot be decided.
-func (q *Request) expand(s string) (text string, known bool) {
-	if strings.Contains(s, "${{") {
-		var err error
-		if s, err = q.Expand(s, false); err != nil {
+// expand replaces {USER}, {OWNER} and attribute expressions in a resource value, each
+// once: what stands in a name or an attribute is never replaced itself. known is false
+// when an expression cannot be decided, and when what is put into a pattern would be a
+// wildcard there: people may choose their names and attributes, and must not choose by
+// them what a policy is for.
+func (q *Request) expand(s string, pattern bool) (text string, known bool) {
+	var b strings.Builder
+	for s != "" {
+		start := strings.IndexByte(s, '{')
+		if start < 0 {
+			break
+		}
+		put, rest := "", ""
+		switch {
+		case start > 0 && strings.HasPrefix(s[start-1:], "${{"):
+			end := strings.Index(s[start:], "}}")
+			if end < 0 {
+				return "", false
+			}
+			end += start + len("}}")
+			start--
+			var err error
+			if put, err = q.Expand(s[start:end], false); err != nil {
+				return "", false
+			}
+			rest = s[end:]
+		case strings.HasPrefix(s[start:], anyUser):
+			put, rest = q.Subject.User, s[start+len(anyUser):]
+		case q.Owner != "" && strings.HasPrefix(s[start:], owner):
+			put, rest = q.Owner, s[start+len(owner):]
+		default:
+			b.WriteString(s[:start+1])
+			s = s[start+1:]
+			continue
+		}
+		if pattern && strings.ContainsAny(put, "*?") {
 			return "", false
 		}
+		b.WriteString(s[:start])
+		b.WriteString(put)
+		s = rest
 	}
-	s = strings.ReplaceAll(s, "{USER}", q.Subject.User)
-	if q.Owner != "" {
-		s = strings.ReplaceAll(s, "{OWNER}", q.Owner)
-	}
-	return s, true
+	b.WriteString(s)
+	return b.String(), true
 }
 
 // Subject is who asks, with everything that the engine knows about them.
@@ -243,6 +273,14 @@ func newRoleGraph(r *model.Roles) *roleGraph {
 
 // publicGroup is the group of everybody.
 const publicGroup = "public"
+
+// What stands for the one who asks, and for the owner of the object, among the users of
+// an item and in resources. Nobody is called so: somebody whose name is one of these is
+// no owner by it.
+const (
+	anyUser = "{USER}"
+	owner   = "{OWNER}"
+)
 
 // reach is a set of roles that grows.
 type reach struct {
