@@ -106,6 +106,9 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 	return c, nil
 }
 
+// Probe is that of the client: whether there is a catalog at all, asked without a token.
+func (c *REST) Probe(ctx context.Context) error { return c.client.Probe(ctx) }
+
 // Close implements Catalog.
 func (c *REST) Close() error {
 	c.client.Close()

@@ -7,9 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"sqe/audit"
 	"sqe/catalog"
+	"sqe/config"
 	"sqe/engine"
 	"sqe/fault"
 	"sqe/masks"
@@ -38,8 +40,15 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	in := &instance{config: cfg, log: slog.New(slog.DiscardHandler)}
 	defer in.Close()
-	if err := in.existingStore(ctx); err != nil {
+	var advice []string
+	made, err := in.existingStore(ctx)
+	switch {
+	case err != nil:
 		return err
+	case !made:
+		// Of a store that is to be made there is nothing to say yet.
+		advice = append(advice, fmt.Sprintf("the policy store %s is not there yet; sqe serve makes it", cfg.Store.Path))
+		cfg.Policies = slices.DeleteFunc(slices.Clone(cfg.Policies), func(p config.Policy) bool { return p.Kind == "store" })
 	}
 	sources, err := in.openSources()
 	if err != nil {
@@ -57,18 +66,17 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	maskOptions := maskOptions(cfg)
 	problems = append(problems, keyProblems(sources, maskOptions)...)
 	var tables []*plan.Table // nil: not known
-	var advice []string
+	var personal []catalog.Catalog
 	if catalogs != nil {
 		var unreadable []error
-		var personal []string
 		tables, personal, unreadable = allTables(ctx, catalogs)
 		problems = append(problems, unreadable...)
 		if tables == nil && len(unreadable) == 0 {
 			tables = []*plan.Table{}
 		}
-		for _, name := range personal {
+		for _, c := range personal {
 			tables = nil
-			advice = append(advice, fmt.Sprintf("catalog %s decides by the token of each user: its tables, and what policies say of them, were not looked at", name))
+			advice = append(advice, fmt.Sprintf("catalog %s decides by the token of each user: its tables, and what policies say of them, were not looked at", c.Name()))
 		}
 	}
 	findings := engine.Findings(sources, tables)
@@ -88,6 +96,8 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	wrong, more := identityFindings(ctx, cfg)
 	problems, advice = append(problems, wrong...), append(advice, more...)
+	wrong, more = surroundings(ctx, cfg, personal)
+	problems, advice = append(problems, wrong...), append(advice, more...)
 	for _, a := range append(advice, in.administrationAdvice(ctx, sources)...) {
 		if _, err := fmt.Fprintln(stdout, "advice:", a); err != nil {
 			return err
@@ -100,22 +110,31 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-// existingStore opens the embedded store to look at it; it makes none.
-func (in *instance) existingStore(ctx context.Context) error {
+// existingStore opens the embedded store to look at it; it makes none, and reports
+// whether there is the one of the configuration. A store that was there before and is
+// not now is an error, as at the start of the server.
+func (in *instance) existingStore(ctx context.Context) (made bool, err error) {
 	path := string(in.config.Store.Path)
 	if path == "" {
-		return nil
+		return true, nil
+	}
+	marker, err := markerOf(in.config)
+	if err != nil {
+		return false, err
+	}
+	if err := marker.exists(path); err != nil {
+		return false, err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("the policy store %s is not there yet; sqe serve makes it", path)
+		return false, nil
 	}
 	store, err := policystore.Open(ctx, path, policystore.Options{Log: in.log})
 	if err != nil {
-		return err
+		return false, err
 	}
 	in.closing(func() { _ = store.Close() })
 	in.store = store
-	return nil
+	return true, nil
 }
 
 // administrationAdvice asks each policy server whether policies can be written
@@ -171,11 +190,11 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 
 // allTables loads the tables of every catalog, but for those that show them to each
 // user alone.
-func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.Table, personal []string, problems []error) {
+func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.Table, personal []catalog.Catalog, problems []error) {
 	for _, cat := range catalogs.All() {
 		namespaces, err := cat.Namespaces(ctx)
 		if fault.Is(err, fault.Auth) {
-			personal = append(personal, cat.Name())
+			personal = append(personal, cat)
 			continue
 		}
 		if err != nil {

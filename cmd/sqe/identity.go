@@ -101,6 +101,8 @@ func identityFindings(ctx context.Context, cfg *config.Config) (problems []error
 	for _, p := range remote {
 		if err := p.Load(ctx); err != nil {
 			problems = append(problems, err)
+		} else if err := p.Probe(ctx); err != nil {
+			problems = append(problems, err)
 		}
 	}
 	for _, c := range cfg.Identity {

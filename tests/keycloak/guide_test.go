@@ -80,18 +80,22 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, x := range map[string]struct{ sections, want string }{
-		"away":          {strings.ReplaceAll(provider(), kc.Base, "http://127.0.0.1:1"), "its metadata cannot be read"},
-		"another name":  {strings.ReplaceAll(provider(), u.Host, "localhost:"+u.Port()), "issuer must be exactly that"},
-		"no audience":   {strings.ReplaceAll(provider(), `audience = ["sqe"]`, ""), "audience is missing"},
-		"no such realm": {strings.ReplaceAll(provider(), "realms/sqe", "realms/none"), "its metadata cannot be read"},
-		"in order":      {provider(), "set introspection-interval"},
+		"away":                   {strings.ReplaceAll(provider(), kc.Base, "http://127.0.0.1:1"), "its metadata cannot be read"},
+		"another name":           {strings.ReplaceAll(provider(), u.Host, "localhost:"+u.Port()), "issuer must be exactly that"},
+		"no audience":            {strings.ReplaceAll(provider(), `audience = ["sqe"]`, ""), "audience is missing"},
+		"no such realm":          {strings.ReplaceAll(provider(), "realms/sqe", "realms/none"), "its metadata cannot be read"},
+		"in order":               {provider(), "set introspection-interval"},
+		"wrong secret":           {provider(strings.ReplaceAll(introspecting, "sqe-secret", "nonsense")), "does not let this server ask about tokens (answer 401)"},
+		"wrong client":           {provider("client-id = \"nobody\"\nclient-secret = \"x\"\npasswords = true"), "does not take the client of passwords"},
+		"no passwords":           {provider("client-id = \"polaris\"\nclient-secret = \"polaris-secret\"\npasswords = true"), "turn on direct access grants for the client polaris"},
+		"in order with a client": {provider(introspecting + "\npasswords = true"), "in order"},
 	} {
 		path := filepath.Join(s.Dir, "check.toml")
 		if err := os.WriteFile(path, []byte(base+x.sections), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, err := sqetest.Run("check", "-c", path)
-		if !strings.Contains(out, x.want) || (err == nil) != (name == "in order") {
+		if !strings.Contains(out, x.want) || (err == nil) != strings.HasPrefix(name, "in order") {
 			t.Errorf("%s: %v, %s", name, err, out)
 		}
 		if name == "no audience" {
