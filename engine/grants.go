@@ -4,7 +4,9 @@ import (
 	"context"
 	"strings"
 
+	"sqe/engine/bind"
 	"sqe/engine/parse"
+	"sqe/fault"
 	"sqe/grants"
 )
 
@@ -67,61 +69,117 @@ func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, 
 	user := "'" + strings.ReplaceAll(st.principal.Name, "'", "''") + "'@'%'"
 	out := table("Grants for " + st.principal.Name + "@%")
 	out.row("GRANT USAGE ON *.* TO " + user)
-	for _, cat := range st.engine.catalogs.All() {
-		namespaces, err := st.namespaces(ctx, cat)
-		if err != nil {
-			return nil, err
+	err := st.mayDo(ctx, func(database string, o grants.Object, words []mysqlWord) error {
+		name := ".*"
+		if o.Name != "" {
+			name = "." + backquoted(o.Name)
 		}
-		for _, ns := range namespaces {
-			tables, views, err := relations{st}.names(ctx, cat, ns)
-			if err != nil {
-				return nil, err
-			}
-			database := backquoted(st.engine.catalogs.Database(cat.Name(), ns))
-			for i, name := range append(tables[:len(tables):len(tables)], views...) {
-				words, err := st.mysqlPrivileges(grants.Object{Catalog: cat.Name(), Namespace: ns, Name: name, View: i >= len(tables)})
-				if err != nil {
-					return nil, err
-				}
-				if words != "" {
-					out.row("GRANT " + words + " ON " + database + "." + backquoted(name) + " TO " + user)
-				}
-			}
-			words, err := st.mysqlPrivileges(grants.Object{Catalog: cat.Name(), Namespace: ns})
-			if err != nil {
-				return nil, err
-			}
-			if words != "" {
-				out.row("GRANT " + words + " ON " + database + ".* TO " + user)
-			}
+		all := make([]string, len(words))
+		for i, w := range words {
+			all[i] = w.words
 		}
+		out.row("GRANT " + strings.Join(all, ", ") + " ON " + backquoted(database) + name + " TO " + user)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out.result(), nil
 }
 
-// mysqlWords are the privileges for which MySQL has words that mean the same. One right
-// of the catalog is for all changes of rows.
-var mysqlWords = map[grants.Level][]struct{ privilege, words string }{
+// mayDo goes through what the principal may do, table by table and then the database,
+// as far as MySQL has words for it.
+func (st *statement) mayDo(ctx context.Context, each func(database string, o grants.Object, words []mysqlWord) error) error {
+	one := func(database string, o grants.Object) error {
+		words, err := st.mysqlPrivileges(o)
+		if err != nil || len(words) == 0 {
+			return err
+		}
+		return each(database, o, words)
+	}
+	for _, cat := range st.engine.catalogs.All() {
+		namespaces, err := st.namespaces(ctx, cat)
+		if err != nil {
+			return err
+		}
+		for _, ns := range namespaces {
+			tables, views, err := relations{st}.names(ctx, cat, ns)
+			if err != nil {
+				return err
+			}
+			database := st.engine.catalogs.Database(cat.Name(), ns)
+			for i, name := range append(tables[:len(tables):len(tables)], views...) {
+				if err := one(database, grants.Object{Catalog: cat.Name(), Namespace: ns, Name: name, View: i >= len(tables)}); err != nil {
+					return err
+				}
+			}
+			if err := one(database, grants.Object{Catalog: cat.Name(), Namespace: ns}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Privileges implements bind.Privileged.
+func (r relations) Privileges(ctx context.Context) ([]bind.Privilege, error) {
+	var policies *grants.Snapshot
+	k, err := r.st.keeper()
+	if err == nil {
+		if policies, err = k.Access(ctx); err != nil {
+			return nil, err
+		}
+	} else if !fault.Is(err, fault.Unsupported) {
+		return nil, err
+	}
+	identities := r.st.identities()
+	var out []bind.Privilege
+	err = r.st.mayDo(ctx, func(database string, o grants.Object, words []mysqlWord) error {
+		for _, w := range words {
+			out = append(out, bind.Privilege{
+				Database: database, Table: o.Name, Words: strings.Split(w.words, ", "),
+				Grantable: policies != nil && policies.PassesOn(w.privilege, o, identities),
+			})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// PrincipalRoles implements bind.Privileged.
+func (r relations) PrincipalRoles() (held, active []string) {
+	held, active = r.st.heldRoles(), r.st.principal.ActiveRoles
+	if active == nil {
+		active = held
+	}
+	return held, active
+}
+
+// mysqlWord is a privilege for which MySQL has words that mean the same.
+type mysqlWord struct{ privilege, words string }
+
+// mysqlWords are those on each level. One right of the catalog is for all changes of rows.
+var mysqlWords = map[grants.Level][]mysqlWord{
 	grants.TableLevel:     {{"SELECT", "SELECT"}, {"INSERT", "INSERT, UPDATE, DELETE"}, {"ALTER", "ALTER"}, {"DROP", "DROP"}},
 	grants.NamespaceLevel: {{"CREATE", "CREATE"}, {"CREATE VIEW", "CREATE VIEW"}},
 }
 
 // mysqlPrivileges are the words for what the principal may do with an object.
-func (st *statement) mysqlPrivileges(o grants.Object) (string, error) {
-	var out []string
+func (st *statement) mysqlPrivileges(o grants.Object) ([]mysqlWord, error) {
+	var out []mysqlWord
 	for _, w := range mysqlWords[o.Level()] {
 		if o.View && w.privilege != "SELECT" && w.privilege != "DROP" {
 			continue
 		}
 		d, err := decides(w.privilege, o, st.authorize)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if d.Allow {
-			out = append(out, w.words)
+			out = append(out, w)
 		}
 	}
-	return strings.Join(out, ", "), nil
+	return out, nil
 }
 
 func backquoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

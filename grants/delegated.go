@@ -30,6 +30,16 @@ func (s *Snapshot) delegated(at Resource, identities []policy.Grantee) []string 
 	return minus(out, denied)
 }
 
+// PassesOn reports whether identities may pass a privilege on an object on.
+func (s *Snapshot) PassesOn(privilege string, o Object, identities []policy.Grantee) bool {
+	_, steps, err := Plan(s.Root, privilege, o)
+	if err != nil {
+		return false
+	}
+	named := steps[len(steps)-1]
+	return len(named.Types) > 0 && subset(named.Types, s.delegated(named.Resource, identities))
+}
+
 // on reports whether a policy without restrictions is on a resource, by name or as
 // one of all of them.
 func (p *Policy) on(at Resource) bool {

@@ -45,6 +45,7 @@ func New(o Options) *Binder {
 	// The library's own rights are of no use here: it would look for its database of
 	// them at each statement, and so at what a catalog has.
 	a.Catalog.AuthHandler = sql.NoopAuthorizationHandler{}
+	readPrivileges(a.Catalog.InfoSchema)
 	return &Binder{options: o, analyzer: a}
 }
 
