@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"sqe/catalog"
@@ -77,8 +78,23 @@ func checkAppend(key, path string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s cannot be written: %w", key, err)
 	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s cannot be made: there is no folder %s", key, filepath.Dir(path))
+	// The server makes the folders that are missing.
+	dir := filepath.Dir(path)
+	info, err := os.Stat(dir)
+	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		info, err = os.Stat(dir)
+	}
+	switch {
+	case err != nil && !errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%s cannot be made: %w", key, err)
+	case err != nil || !info.IsDir():
+		return fmt.Errorf("%s cannot be made: a part of its path is no folder", key)
+	case syscall.Access(dir, accessWrite) != nil:
+		return fmt.Errorf("%s cannot be made: this user may not write in %s", key, dir)
 	}
 	return nil
 }
+
+// accessWrite is W_OK of access(2).
+const accessWrite = 2

@@ -64,12 +64,12 @@ password-hash = "$argon2id$v=19$m=19456,t=2,p=1$XmLgtfn6UUBjVATIFBwS3g$Qk8XvLhVT
 		err := checkCommand(context.Background(), []string{"-c", filepath.Join(dir, "sqe.toml")}, &out)
 		return out.String(), err
 	}
-	out, err := check("[server]\ntls-cert = \"good.pem\"\ntls-key = \"good.key\"", "audit.jsonl", "warehouse")
+	out, err := check("[server]\ntls-cert = \"good.pem\"\ntls-key = \"good.key\"", "logs/of/audit.jsonl", "warehouse")
 	if err != nil || !strings.Contains(out, "policies.db is not there yet; sqe serve makes it") || !strings.Contains(out, "in order") || strings.Contains(out, "no folder") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	status = http.StatusNotFound
-	out, err = check("[server]\ntls-cert = \"old.pem\"\ntls-key = \"old.key\"", "nowhere/audit.jsonl", "nowhere")
+	out, err = check("[server]\ntls-cert = \"old.pem\"\ntls-key = \"old.key\"", "store.password/audit.jsonl", "nowhere")
 	for _, want := range []string{"3 problems", "expired on", "audit.file cannot be made", "catalog lake: get configuration: answer 404"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
@@ -81,7 +81,7 @@ password-hash = "$argon2id$v=19$m=19456,t=2,p=1$XmLgtfn6UUBjVATIFBwS3g$Qk8XvLhVT
 	if _, err := check("[server]\ntls-cert = \"none.pem\"\ntls-key = \"none.key\"", "", "warehouse"); err == nil || !strings.Contains(err.Error(), "server.tls-cert") {
 		t.Error(err)
 	}
-	for _, made := range []string{"policies.db", "audit.jsonl", "state"} {
+	for _, made := range []string{"policies.db", "logs", "state"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
 			t.Errorf("sqe check made %s", made)
 		}
