@@ -437,3 +437,25 @@ func TestCauses(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// detailed is an error that says more to a log than its text does.
+type detailed struct{ below error }
+
+func (detailed) Error() string     { return "https://store.example/bucket?secret" }
+func (detailed) Detail() string    { return "status 403, AccessDenied, request R1" }
+func (d detailed) Unwrap() []error { return []error{d.below} }
+
+// TestDetailInLog: the log has what an error made for it, and not its text.
+func TestDetailInLog(t *testing.T) {
+	err := fault.Wrap(fault.Unavailable, detailed{errors.New("the store refuses")}, "The files cannot be reached")
+	const want = "status 403, AccessDenied, request R1: the store refuses"
+	if got := Cause(err); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := causes(err); !strings.HasSuffix(got, "The files cannot be reached: "+want) || strings.Contains(got, "secret") {
+		t.Errorf("%q", got)
+	}
+	if got := Cause(fault.New(fault.NotFound, "There is no such table")); got != "" {
+		t.Errorf("%q", got)
+	}
+}

@@ -120,7 +120,26 @@ func class(text string) string {
 // causes describes an error and all that is below it for the log: the types, our own
 // texts, what the operating system says, and the class of a library's error.
 func causes(err error) string {
-	var types, texts []string
+	types, texts := causesOf(err)
+	text := strings.Join(texts, ": ")
+	const longest = 2000
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return strings.Join(types, " < ") + ": " + text
+}
+
+// Cause is what the log would say is below the text of an error, for an operator to
+// whom that is shown without a log; "" when there is nothing more.
+func Cause(err error) string {
+	_, texts := causesOf(err)
+	if f := (*fault.Fault)(nil); errors.As(err, &f) {
+		texts = slices.DeleteFunc(texts, func(t string) bool { return t == f.Text })
+	}
+	return strings.Join(texts, ": ")
+}
+
+func causesOf(err error) (types, texts []string) {
 	say := func(text string) {
 		if len(texts) < 16 && text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
@@ -140,6 +159,8 @@ func causes(err error) string {
 		case syscall.Errno:
 			say(e.Error())
 			return
+		case interface{ Detail() string }: // made for a log
+			say(e.Detail())
 		}
 		switch e := err.(type) {
 		case interface{ Unwrap() error }:
@@ -161,10 +182,5 @@ func causes(err error) string {
 	if err != nil {
 		walk(err)
 	}
-	text := strings.Join(texts, ": ")
-	const longest = 2000
-	if len(text) > longest {
-		text = text[:longest] + "..."
-	}
-	return strings.Join(types, " < ") + ": " + text
+	return types, texts
 }

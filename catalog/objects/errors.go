@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
@@ -72,6 +74,36 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": %s", e.reason)
 	}
 	return b.String()
+}
+
+// Detail is what the log may say beside what the error is: the operation, the code of
+// the store and its number of the request, or what the network said. It has no address.
+func (e *Error) Detail() string {
+	parts := []string{e.Operation}
+	if e.Status != 0 {
+		parts = append(parts, fmt.Sprintf("status %d", e.Status))
+	}
+	if e.Code != "" {
+		parts = append(parts, e.Code)
+	}
+	if e.Request != "" {
+		parts = append(parts, "request "+e.Request)
+	}
+	var number syscall.Errno
+	var name *net.DNSError
+	var record tls.RecordHeaderError
+	var unverified *tls.CertificateVerificationError
+	switch {
+	case errors.As(e.cause, &number):
+		parts = append(parts, number.Error())
+	case errors.As(e.cause, &name):
+		parts = append(parts, "the name of the store is not known")
+	case errors.As(e.cause, &record), e.cause != nil && strings.Contains(e.cause.Error(), "HTTP response to HTTPS client"):
+		parts = append(parts, "the store does not speak TLS at this port")
+	case errors.As(e.cause, &unverified):
+		parts = append(parts, "the certificate of the store is not trusted")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Unwrap gives what the error is, and why there are no credentials.

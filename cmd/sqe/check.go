@@ -19,6 +19,7 @@ import (
 	"sqe/policy"
 	"sqe/policystore"
 	"sqe/rangerclient/admin"
+	"sqe/server"
 )
 
 // checkCommand reports everything that is wrong with a configuration and its
@@ -68,12 +69,13 @@ func checkCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	var tables []*plan.Table // nil: not known
 	var personal []catalog.Catalog
 	if catalogs != nil {
-		var unreadable []error
-		tables, personal, unreadable = allTables(ctx, catalogs)
-		problems = append(problems, unreadable...)
-		if tables == nil && len(unreadable) == 0 {
+		var failed []error
+		tables, personal, failed = allTables(ctx, catalogs)
+		problems = append(problems, failed...)
+		if tables == nil && len(failed) == 0 {
 			tables = []*plan.Table{}
 		}
+		advice = append(advice, emptyCatalogs(ctx, catalogs, personal)...)
 		for _, c := range personal {
 			tables = nil
 			advice = append(advice, fmt.Sprintf("catalog %s decides by the token of each user: its tables, and what policies say of them, were not looked at", c.Name()))
@@ -188,6 +190,29 @@ func keyProblems(sources []policy.Source, o masks.Options) []error {
 	return out
 }
 
+// emptyCatalogs tells of catalogs without anything in them, which is how a wrong name
+// of one looks.
+func emptyCatalogs(ctx context.Context, catalogs *catalog.Registry, personal []catalog.Catalog) (advice []string) {
+	for _, cat := range catalogs.All() {
+		if slices.Contains(personal, cat) {
+			continue
+		}
+		if namespaces, err := cat.Namespaces(ctx); err == nil && len(namespaces) == 0 {
+			advice = append(advice, fmt.Sprintf("catalog %s is empty; if it should not be, name (sqlite, postgres: or stored-name) must be that under which its tables were written", cat.Name()))
+		}
+	}
+	return advice
+}
+
+// unreadable is the error of a catalog, with what the log of a server would say: sqe
+// check has none.
+func unreadable(cat catalog.Catalog, err error) error {
+	if cause := server.Cause(err); cause != "" {
+		return fmt.Errorf("catalog %s: %w (%s)", cat.Name(), err, cause)
+	}
+	return fmt.Errorf("catalog %s: %w", cat.Name(), err)
+}
+
 // allTables loads the tables of every catalog, but for those that show them to each
 // user alone.
 func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.Table, personal []catalog.Catalog, problems []error) {
@@ -198,17 +223,17 @@ func allTables(ctx context.Context, catalogs *catalog.Registry) (tables []*plan.
 			continue
 		}
 		if err != nil {
-			problems = append(problems, fmt.Errorf("catalog %s: %w", cat.Name(), err))
+			problems = append(problems, unreadable(cat, err))
 		}
 		for _, ns := range namespaces {
 			names, err := cat.Tables(ctx, ns)
 			if err != nil {
-				problems = append(problems, fmt.Errorf("catalog %s: %w", cat.Name(), err))
+				problems = append(problems, unreadable(cat, err))
 			}
 			for _, name := range names {
 				t, err := cat.Table(ctx, plan.TableName{Catalog: cat.Name(), Namespace: ns, Name: name}, plan.AsOf{}, "")
 				if err != nil {
-					problems = append(problems, fmt.Errorf("catalog %s: %w", cat.Name(), err))
+					problems = append(problems, unreadable(cat, err))
 					continue
 				}
 				tables = append(tables, t)

@@ -75,7 +75,7 @@ func checkAppend(key, path string) error {
 	switch {
 	case err == nil:
 		return f.Close()
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%s cannot be written: %w", key, err)
 	}
 	// The server makes the folders that are missing.
