@@ -41,6 +41,7 @@ func Define(c plan.Column) (Definition, error) {
 		set(TypeNull, 0)
 	case *arrow.BooleanType:
 		set(TypeTiny, 1)
+		d.Flags = 0 // Connector/J gives the bytes of one that is binary, and not a Boolean
 	case *arrow.Int8Type, *arrow.Uint8Type:
 		set(TypeTiny, 4)
 	case *arrow.Int16Type, *arrow.Uint16Type:

@@ -380,7 +380,7 @@ func TestDefine(t *testing.T) {
 		c    plan.Column
 		want string
 	}{
-		{plan.Column{Name: "a", Type: plan.Bool}, "{a 1 1 129 0 63}"},
+		{plan.Column{Name: "a", Type: plan.Bool}, "{a 1 1 1 0 63}"},
 		{plan.Column{Name: "a", Type: plan.Int64, Nullable: true}, "{a 8 20 128 0 63}"},
 		{plan.Column{Name: "a", Type: plan.Uint64}, "{a 8 20 161 0 63}"},
 		{plan.Column{Name: "a", Type: plan.Float64}, "{a 5 22 128 31 63}"},

@@ -55,6 +55,8 @@ var clientCases = []clientCase{
 	{SQL: "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'bank' AND table_name = 'customers' AND column_name IN ('cust_id', 'dob') ORDER BY ordinal_position", rows: rows(row("cust_id", "bigint"), row("dob", "date"))},
 	{SQL: "SELECT @@version_comment IS NOT NULL, @@max_allowed_packet > 0, CONNECTION_ID() > 0", rows: rows(row("1", "1", "1"))},
 	{SQL: "SET NAMES utf8mb4", rows: rows()},
+	{SQL: "SET SQL_SELECT_LIMIT=18446744073709551615", rows: rows()}, // how tools lift it
+	{SQL: "SELECT NOW() > '2000-01-01', COUNT(*) > 100 FROM information_schema.collations", rows: rows(row("1", "1"))},
 	{SQL: "SELECT DATABASE()", rows: rows(row(null))},
 	{SQL: "SELECT FROM WHERE", errno: 1064},
 	{SQL: "SELECT 1 FROM bank.no_such_table", errno: 1146},

@@ -84,9 +84,23 @@ public class JdbcClient {
       StringBuilder row = new StringBuilder();
       for (int i = 1; i <= n; i++) {
         String v = r.getString(i);
+        // Tools take objects, and believe what the driver says of their class.
+        Object o = r.getObject(i);
+        String name = r.getMetaData().getColumnClassName(i);
+        if (o != null && !isA(name, o)) {
+          throw new SQLException("column " + i + " is said to be " + name + " and gives " + o.getClass().getName());
+        }
         row.append(i > 1 ? "\t" : "").append(v == null ? "\u2400" : flat(v));
       }
       rows.add(row.toString());
+    }
+  }
+
+  private static boolean isA(String name, Object o) throws SQLException {
+    try {
+      return Class.forName(name).isInstance(o);
+    } catch (ClassNotFoundException e) {
+      throw new SQLException("there is no class " + name, e);
     }
   }
 
