@@ -123,9 +123,12 @@ func (st *statement) mayDo(ctx context.Context, each func(database string, o gra
 
 // Privileges implements bind.Privileged.
 func (r relations) Privileges(ctx context.Context) ([]bind.Privilege, error) {
-	var policies *grants.Snapshot
+	policies, everything := &grants.Snapshot{}, false
 	k, err := r.st.keeper()
 	if err == nil {
+		if everything, err = k.Administers(ctx, r.st.principal.Name, r.st.principal.Admin); err != nil {
+			return nil, err
+		}
 		if policies, err = k.Access(ctx); err != nil {
 			return nil, err
 		}
@@ -138,7 +141,7 @@ func (r relations) Privileges(ctx context.Context) ([]bind.Privilege, error) {
 		for _, w := range words {
 			out = append(out, bind.Privilege{
 				Database: database, Table: o.Name, Words: strings.Split(w.words, ", "),
-				Grantable: policies != nil && policies.PassesOn(w.privilege, o, identities),
+				Grantable: everything || policies.PassesOn(w.privilege, o, identities),
 			})
 		}
 		return nil

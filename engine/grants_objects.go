@@ -124,7 +124,14 @@ func (r *grantResolver) namedSchema(ctx context.Context, o parse.GrantObject) (g
 		return out, nil
 	}
 	// A catalog that does not answer now is no reason not to grant.
-	if has, err := r.hasNamespace(ctx, cat, out.Namespace); err == nil && !has {
+	has, err := r.hasNamespace(ctx, cat, out.Namespace)
+	if err != nil {
+		return out, nil
+	}
+	if err := r.sameInPolicies(ctx, cat, out, has); err != nil {
+		return out, err
+	}
+	if !has {
 		hint := ""
 		if _, ok := r.engine.catalogs.Get(strings.Join(out.Namespace, ".")); ok {
 			hint = " (there is a catalog of that name: ON CATALOG " + out.Namespace[0] + ")"
@@ -132,6 +139,55 @@ func (r *grantResolver) namedSchema(ctx context.Context, o parse.GrantObject) (g
 		r.note("there is no schema %s now; the statement is about one that will bear the name%s", out, hint)
 	}
 	return out, nil
+}
+
+// sameInPolicies looks for what differs from the object of a grant by upper and lower
+// case alone: policies do not tell them apart, so that whatever is given on the one is
+// given on the other. When only the other one is there it is the one that was meant.
+// Whoever may not know of everything is told nothing.
+func (r *grantResolver) sameInPolicies(ctx context.Context, cat catalog.Catalog, o grants.Object, exists bool) error {
+	if r.revoke || !r.all {
+		return nil
+	}
+	other, ok := r.alike(ctx, cat, o)
+	switch {
+	case !ok:
+		return nil
+	case !exists:
+		return fault.New(fault.BadStatement, "there is no '%s' but '%s', and policies do not tell upper and lower case apart: name that", o, other)
+	}
+	r.note("it is also for %s: policies do not tell upper and lower case apart", other)
+	return nil
+}
+
+// alike finds a schema, or a table or view, whose name differs from one by upper and
+// lower case alone. Of a catalog that does not answer nothing is known.
+func (r *grantResolver) alike(ctx context.Context, cat catalog.Catalog, o grants.Object) (grants.Object, bool) {
+	all, err := cat.Namespaces(ctx)
+	if err != nil {
+		return o, false
+	}
+	for _, ns := range all {
+		if !slices.EqualFunc(ns, o.Namespace, strings.EqualFold) {
+			continue
+		}
+		same := slices.Equal(ns, o.Namespace)
+		out := grants.Object{Catalog: o.Catalog, Namespace: ns}
+		if o.Name == "" {
+			if !same {
+				return out, true
+			}
+			continue
+		}
+		tables, _ := cat.Tables(ctx, ns)
+		views, _ := cat.Views(ctx, ns)
+		for _, n := range append(slices.Clone(tables), views...) {
+			if out.Name = n; strings.EqualFold(n, o.Name) && !(same && n == o.Name) {
+				return out, true
+			}
+		}
+	}
+	return o, false
 }
 
 // targets are the objects for which a privilege is meant, by the word that was written
@@ -269,6 +325,9 @@ func (r *grantResolver) table(ctx context.Context, o parse.GrantObject, privileg
 		return out, fault.New(fault.BadStatement, "'%s' is a view; write ON VIEW %s", out, out)
 	case o.Kind == parse.OnView && isTable:
 		return out, fault.New(fault.BadStatement, "'%s' is a table; write ON TABLE %s", out, out)
+	}
+	if err := r.sameInPolicies(ctx, cat, out, isTable || isView); err != nil {
+		return out, err
 	}
 	if !isTable && !isView && !r.revoke && r.all {
 		hint := ""

@@ -203,7 +203,16 @@ func TestZones(t *testing.T) {
 			if rows, _, err := l.ask("root", "CHECK ACCESS SELECT ON customers FOR USER ben"); err != nil || !strings.HasPrefix(rows, "true|") {
 				t.Errorf("%s %v", rows, err)
 			}
+			if rows, _, err := l.ask("root", "CHECK ACCESS SELECT ON customers FOR USER ann"); err != nil || !strings.HasPrefix(rows, "false|") {
+				t.Errorf("%s %v", rows, err)
+			}
+			if rows, _, err := l.ask("root", "SHOW ACCESS ON customers"); err != nil || !strings.Contains(rows, "USER|ben|SELECT|ALLOW") || strings.Contains(rows, "|ann|") {
+				t.Errorf("%s %v", rows, err)
+			}
 			l.root("DENY SELECT ON customers TO GROUP eu")
+			if rows, _, err := l.ask("root", "SHOW ACCESS ON customers"); err != nil || !strings.Contains(rows, "USER|ben|SELECT|DENY") || strings.Contains(rows, "ALLOW") {
+				t.Errorf("%s %v", rows, err)
+			}
 			l.may("SELECT COUNT(*) FROM customers", map[string]bool{"ben": false})
 			l.root("REVOKE SELECT ON customers FROM GROUP eu")
 			l.may("SELECT COUNT(*) FROM customers", map[string]bool{"ben": true})
