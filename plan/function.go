@@ -189,6 +189,7 @@ func init() {
 	add(S, returns(Int64, 2, 2), "strcmp", "find_in_set")
 	add(S, returns(Bool, 2, 2), "regexp_like", "starts_with", "ends_with", "contains")
 	add(S, returns(String, 1, 2), "format_number")
+	partial(always, "concat", "concat_ws", "replace", "hex", "insert_text")         // size limits
 	partial(always, "repeat", "space", "lpad", "rpad", "regexp_like", "unhex_text") // size limits, bad pattern
 
 	// Bytes and digests: sha256 and hmac_sha256 give 32 bytes; hmac_sha256's
@@ -235,7 +236,7 @@ func init() {
 	add(S, returns(Bool, 1, 1), "json_valid")
 	add(S, returns(Bool, 2, 3), "json_contains", "json_contains_path")
 	add(S, returns(JSON, 0, -1), "json_object", "json_array")
-	partial(always, "parse_json", "json_extract", "json_unquote", "json_type", "json_length", "json_keys", "json_contains", "json_contains_path", "json_object")
+	partial(always, "parse_json", "json_extract", "json_unquote", "json_type", "json_length", "json_keys", "json_contains", "json_contains_path", "json_object", "json_array")
 
 	// Nested values, for masks inside a struct: struct_field(s, name literal),
 	// struct_set(s, name literal, value).

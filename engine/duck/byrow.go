@@ -218,6 +218,19 @@ func fill[T, U any](v vector, n int, b interface {
 	}
 }
 
+// roomFor ends the statement when the texts of a vector, whose rows may share one text,
+// are too long for each row to have its own.
+func roomFor(v vector, n int) {
+	sum := 0
+	for i := range n {
+		if !v.null(i) {
+			if sum += len(v.bytes(i)); sum > maxVector {
+				noMemory()
+			}
+		}
+	}
+}
+
 func itself[T any](x T) T { return x }
 
 // hugeint is DuckDB's.
@@ -277,6 +290,7 @@ func arrayOf(v vector, n int, t arrow.DataType) (arrow.Array, error) {
 	case *array.TimestampBuilder:
 		fill(v, n, b, itself[arrow.Timestamp])
 	case *array.StringBuilder:
+		roomFor(v, n)
 		for i := range n {
 			if v.null(i) {
 				b.AppendNull()
@@ -285,6 +299,7 @@ func arrayOf(v vector, n int, t arrow.DataType) (arrow.Array, error) {
 			}
 		}
 	case *array.BinaryBuilder:
+		roomFor(v, n)
 		for i := range n {
 			if v.null(i) {
 				b.AppendNull()

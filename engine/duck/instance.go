@@ -302,7 +302,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 	}
 	in.running.Add(1)
 	r := newRows(ctx, in, db, conn, n.Columns(), c.streams, c.evaluators)
-	if err := r.start(text, size(n, c.rows) <= smallResult); err != nil {
+	if err := r.start(text, small(n, c.rows)); err != nil {
 		_ = r.Close()
 		return nil, err
 	}

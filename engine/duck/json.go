@@ -78,6 +78,32 @@ func jsonValueAt(s string, t arrow.DataType, depth int) (string, error) {
 	return s, nil
 }
 
+// room has the first text among the values of a JSON array or object, which is each
+// step-th of args, check that all of them have room together.
+func (c *compiler) room(args []string, operands []plan.Expr, step int) error {
+	first, texts := -1, []string(nil)
+	for i := step - 1; i < len(args); i += step {
+		if t := operands[i].Type(); !plan.IsString(t) && !plan.IsJSON(t) {
+			continue
+		}
+		s, err := c.expr(operands[i])
+		if err != nil {
+			return err
+		}
+		if first < 0 {
+			first = i
+		}
+		texts = append(texts, cast(s, "VARCHAR"))
+	}
+	if len(texts) < 2 {
+		return nil
+	}
+	if args[first] = native("room", texts...); plan.IsJSON(operands[first].Type()) {
+		args[first] = cast(args[first], "JSON")
+	}
+	return nil
+}
+
 // needsText reports whether a type holds something that DuckDB would not write
 // as documented.
 func needsText(t arrow.DataType) bool {
@@ -162,6 +188,9 @@ func initJSON() {
 				return "", err
 			}
 		}
+		if err := c.room(args, e.Operands, 1); err != nil {
+			return "", err
+		}
 		return cast("json_array("+strings.Join(args, ", ")+")", "VARCHAR"), nil
 	}
 	scalars["json_object"] = func(c *compiler, e *plan.Call) (string, error) {
@@ -192,6 +221,9 @@ func initJSON() {
 			if args[i], err = jsonValue(s, o.Type()); err != nil {
 				return "", err
 			}
+		}
+		if err := c.room(args, e.Operands, 2); err != nil {
+			return "", err
 		}
 		return cast("json_object("+strings.Join(args, ", ")+")", "VARCHAR"), nil
 	}

@@ -36,6 +36,7 @@ type Rows struct {
 	res     duckdb.Result
 	options duckdb.ArrowOptions
 	schema  *arrow.Schema
+	parts   parts // what Next has of the last chunk
 	err     error // what Next returns from now on
 	cancel  context.CancelCauseFunc
 	stop    func() bool
@@ -203,6 +204,10 @@ func (r *Rows) Next() (arrow.RecordBatch, error) {
 }
 
 func (r *Rows) next() (arrow.RecordBatch, error) {
+	if len(r.parts.ends) > 0 {
+		return r.part()
+	}
+	r.parts.close()
 	var chunk duckdb.DataChunk
 	var msg string
 	if err := r.call(func() {
@@ -228,12 +233,32 @@ func (r *Rows) next() (arrow.RecordBatch, error) {
 		}
 		return nil, io.EOF
 	}
-	defer duckdb.DestroyDataChunk(&chunk)
+	r.parts = parts{chunk: chunk}
 	if len(r.columns) == 0 {
 		return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, int64(duckdb.DataChunkGetSize(chunk))), nil
 	}
+	ends, ok := batchesOf(chunk)
+	if !ok {
+		return nil, r.failure(memoryMark + "row")
+	}
+	if len(ends) > 1 {
+		r.parts.ends = ends
+		return r.part()
+	}
 	b, ed := duckdb.DataChunkToArrowArray(r.options, r.schema, chunk)
 	if err := dataError(&ed); err != nil {
+		return nil, r.failure(err.Error())
+	}
+	return b, nil
+}
+
+// part is the next batch of a chunk that comes in several.
+func (r *Rows) part() (arrow.RecordBatch, error) {
+	if err := cancelled(r.ctx); err != nil {
+		return nil, err
+	}
+	b, err := r.parts.next(r.options, r.schema)
+	if err != nil {
 		return nil, r.failure(err.Error())
 	}
 	return b, nil
@@ -250,6 +275,7 @@ func (r *Rows) Close() error {
 		<-r.over
 	}
 	r.cancel(nil)
+	r.parts.close()
 	if r.options.Ptr != nil {
 		duckdb.DestroyArrowOptions(&r.options)
 	}

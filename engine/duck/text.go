@@ -41,9 +41,7 @@ func onTextAndNumbers(name string, isNumber func(i int) bool) scalar {
 }
 
 func initText() {
-	scalars["concat"] = onText(func(a []string) string { return "(" + strings.Join(a, " || ") + ")" })
-	scalars["concat_ws"] = onText(func(a []string) string { return "concat_ws(" + strings.Join(a, ", ") + ")" })
-	for _, name := range []string{"lower", "upper", "reverse", "soundex", "unhex_text"} {
+	for _, name := range []string{"concat", "concat_ws", "replace", "lower", "upper", "reverse", "soundex", "unhex_text"} {
 		scalars[name] = onText(func(a []string) string { return native(name, a...) })
 	}
 	scalars["quote"] = onText(func(a []string) string { return "coalesce(" + native("quote", a...) + ", 'NULL')" })
@@ -73,10 +71,10 @@ func initText() {
 			return native("hex_number", s), err
 		case isBinary(t):
 			s, err := c.expr(e.Operands[0])
-			return "hex(" + s + ")", err
+			return native("hex", s), err
 		case plan.IsString(t), isNull(t):
 			s, err := c.text(e, 0)
-			return "hex(encode(" + s + "))", err
+			return native("hex", "encode("+s+")"), err
 		}
 		return "", refused(e)
 	}
@@ -105,7 +103,6 @@ func initText() {
 	}
 	scalars["insert_text"] = onTextAndNumbers("insert_text", func(i int) bool { return i == 1 || i == 2 })
 	scalars["substring_index"] = onTextAndNumbers("substring_index", func(i int) bool { return i == 2 })
-	scalars["replace"] = onText(func(a []string) string { return "replace(" + strings.Join(a, ", ") + ")" })
 	scalars["translate"] = onText(func(a []string) string { return "translate(" + strings.Join(a, ", ") + ")" })
 	lengths := map[string]struct{ text, binary string }{
 		"char_length": {"length(%)", "octet_length(%)"},

@@ -1,0 +1,92 @@
+package duck
+
+import (
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	duckdb "github.com/duckdb/duckdb-go-bindings"
+)
+
+// How many bytes of text are made into one batch, and how many one row may have. The
+// rows of a chunk of DuckDB may share one text; in a batch each has its own, which no
+// limit of DuckDB counts.
+const (
+	maxPart = 32 << 20
+	maxRow  = 256 << 20
+)
+
+// parts are the rows of a chunk that come in several batches.
+type parts struct {
+	chunk duckdb.DataChunk
+	ends  []int // of the batches that are still to come
+	from  int
+}
+
+// batchesOf finds where the batches of a chunk end. It reports false when a row is longer
+// than one may be.
+func batchesOf(chunk duckdb.DataChunk) (ends []int, ok bool) {
+	rows := int(duckdb.DataChunkGetSize(chunk))
+	var texts []vector
+	for c := range duckdb.DataChunkGetColumnCount(chunk) {
+		v := duckdb.DataChunkGetVector(chunk, c)
+		t := duckdb.VectorGetColumnType(v)
+		if id := duckdb.GetTypeId(t); id == duckdb.TypeVarchar || id == duckdb.TypeBlob {
+			texts = append(texts, vector{data: duckdb.VectorGetData(v), valid: (*uint64)(duckdb.VectorGetValidity(v))})
+		}
+		duckdb.DestroyLogicalType(&t)
+	}
+	sum := 0
+	for i := range rows {
+		n := 0
+		for _, v := range texts {
+			if !v.null(i) {
+				n += len(v.bytes(i))
+			}
+		}
+		if n > maxRow {
+			return nil, false
+		}
+		if sum > 0 && sum+n > maxPart {
+			ends = append(ends, i)
+			sum = 0
+		}
+		sum += n
+	}
+	return append(ends, rows), true
+}
+
+// next makes the next batch.
+func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema) (arrow.RecordBatch, error) {
+	end := p.ends[0]
+	p.ends = p.ends[1:]
+	n := end - p.from
+	chosen := duckdb.CreateSelectionVector(duckdb.IdxT(n))
+	defer duckdb.DestroySelectionVector(&chosen)
+	rows := unsafe.Slice(duckdb.SelectionVectorGetDataPtr(chosen), n)
+	for i := range rows {
+		rows[i] = duckdb.SelT(p.from + i)
+	}
+	p.from = end
+	types := make([]duckdb.LogicalType, duckdb.DataChunkGetColumnCount(p.chunk))
+	for c := range types {
+		types[c] = duckdb.VectorGetColumnType(duckdb.DataChunkGetVector(p.chunk, duckdb.IdxT(c)))
+	}
+	part := duckdb.CreateDataChunk(types)
+	defer duckdb.DestroyDataChunk(&part)
+	for c := range types {
+		v := duckdb.DataChunkGetVector(part, duckdb.IdxT(c))
+		duckdb.VectorReferenceVector(v, duckdb.DataChunkGetVector(p.chunk, duckdb.IdxT(c)))
+		duckdb.SliceVector(v, chosen, duckdb.IdxT(n))
+		duckdb.DestroyLogicalType(&types[c])
+	}
+	duckdb.DataChunkSetSize(part, duckdb.IdxT(n))
+	b, ed := duckdb.DataChunkToArrowArray(options, schema, part)
+	return b, dataError(&ed)
+}
+
+func (p *parts) close() {
+	if p.chunk.Ptr != nil {
+		duckdb.DestroyDataChunk(&p.chunk)
+	}
+	p.ends = nil
+}
