@@ -126,7 +126,7 @@ func (c *REST) absence(ctx context.Context, key scoped, asked time.Time) (ok boo
 		return false, nil
 	}
 	if a.refused != nil {
-		c.hides(ctx, a.refused, a.object)
+		c.refused(ctx, a.refused, a.object)
 	}
 	return true, a.err
 }

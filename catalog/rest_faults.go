@@ -15,6 +15,17 @@ import (
 // hides reports whether the catalog refused to show something. The principal is told
 // that there is nothing; the operator can tell by the log.
 func (c *REST) hides(ctx context.Context, err error, object plan.TableName) bool {
+	if !c.refused(ctx, err, object) {
+		return false
+	}
+	p, _ := identity.FromContext(ctx)
+	c.log.LogAttrs(ctx, slog.LevelInfo, "catalog refused", slog.String("catalog", c.name), slog.String("principal", p.Name), slog.Any("reason", err))
+	return true
+}
+
+// refused is hides without a line in the log: for an answer that is kept, and was
+// logged when it came. A tool that browses meets each of them many times a second.
+func (c *REST) refused(ctx context.Context, err error, object plan.TableName) bool {
 	var e *rest.Error
 	if !errors.As(err, &e) || e.Status != http.StatusForbidden {
 		return false
@@ -22,8 +33,6 @@ func (c *REST) hides(ctx context.Context, err error, object plan.TableName) bool
 	if object.Catalog = c.name; c.told != nil {
 		c.told(ctx, Refusal{Operation: e.Operation, Object: object})
 	}
-	p, _ := identity.FromContext(ctx)
-	c.log.LogAttrs(ctx, slog.LevelInfo, "catalog refused", slog.String("catalog", c.name), slog.String("principal", p.Name), slog.Any("reason", err))
 	return true
 }
 

@@ -822,14 +822,27 @@ func TestRESTService(t *testing.T) {
 func TestRESTLog(t *testing.T) {
 	f := newFakeREST(t)
 	var log bytes.Buffer
-	c := remote(t, f.URL, rest.Options{}, RESTOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	told := 0
+	c := remote(t, f.URL, rest.Options{}, RESTOptions{
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Refused: func(context.Context, Refusal) { told++ },
+	})
+	now := time.Now()
+	c.now = func() time.Time { return now } // what is refused is kept
 	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/config") {
+			return false
+		}
 		refuse(w, 403, "ForbiddenException")
 		return true
 	}
-	_, err := c.Table(as("the-token-of-alice"), orders, plan.AsOf{}, "")
-	wants(t, "hidden", err, fault.NotFound, "doesn't exist")
+	for range 3 {
+		_, err := c.Table(as("the-token-of-alice"), orders, plan.AsOf{}, "")
+		wants(t, "hidden", err, fault.NotFound, "doesn't exist")
+	}
 	text := log.String()
+	if n := strings.Count(text, "catalog refused"); n != 1 || told != 3 {
+		t.Errorf("one refusal that three statements met is logged %d times and counted %d times", n, told)
+	}
 	if !strings.Contains(text, "ForbiddenException") || !strings.Contains(text, "catalog=lake") {
 		t.Errorf("the log says nothing: %s", text)
 	}
