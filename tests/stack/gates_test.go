@@ -155,19 +155,19 @@ func TestView(t *testing.T) {
 
 // TestTwoAtOnce: two people on one server at the same time get their own answers.
 func TestTwoAtOnce(t *testing.T) {
-	schema(t, "pair", "left", "right")
-	does(t, "carol", "GRANT SELECT ON pair.left TO USER bob")
-	does(t, "carol", "GRANT SELECT ON pair.right TO USER anna_analyst")
-	agrees(t, "bob", "pair.left", true)
-	agrees(t, "anna_analyst", "pair.right", true)
+	schema(t, "twins", "left", "right")
+	does(t, "carol", "GRANT SELECT ON twins.left TO USER bob")
+	does(t, "carol", "GRANT SELECT ON twins.right TO USER anna_analyst")
+	agrees(t, "bob", "twins.left", true)
+	agrees(t, "anna_analyst", "twins.right", true)
 	var wg sync.WaitGroup
 	for name, table := range map[string]string{"bob": "left", "anna_analyst": "right"} {
 		other := map[string]string{"left": "right", "right": "left"}[table]
 		people.of(t, name)
 		wg.Go(func() {
 			for range 50 {
-				is(t, name, count("pair."+table), "1")
-				is(t, name, count("pair."+other), fmt.Sprintf(hidden, "pair."+other))
+				is(t, name, count("twins."+table), "1")
+				is(t, name, count("twins."+other), fmt.Sprintf(hidden, "twins."+other))
 			}
 		})
 	}
