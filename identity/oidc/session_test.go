@@ -78,6 +78,41 @@ func TestSessionExpires(t *testing.T) {
 	}
 }
 
+// TestClockSkew: clocks may differ by as much as the setting says, in both directions and
+// for as long as the session lasts, and by no more.
+func TestClockSkew(t *testing.T) {
+	i, p, c := clocked(t, func(o *Options) { o.ClockSkew = time.Minute })
+	ctx := context.Background()
+	at := func(d time.Duration) int64 { return c.now().Add(d).Unix() }
+	for _, x := range []struct {
+		claim string
+		at    time.Duration
+		want  identity.Reason // "": taken
+	}{
+		{"exp", -30 * time.Second, ""},
+		{"exp", -90 * time.Second, ReasonExpired},
+		{"nbf", 30 * time.Second, ""},
+		{"nbf", 90 * time.Second, ReasonNotYetValid},
+		{"iat", 30 * time.Second, ""},
+		{"iat", 90 * time.Second, ReasonNotYetValid},
+	} {
+		if _, err := p.Authenticate(ctx, "", i.Sign(with(i.Claims("alice"), x.claim, at(x.at))), nil); (err == nil) != (x.want == "") || identity.ReasonOf(err) != x.want {
+			t.Errorf("%s %s from now: %v, want %q", x.claim, x.at, err, x.want)
+		}
+	}
+	l, err := p.Authenticate(ctx, "", i.Sign(with(i.Claims("alice"), "exp", at(-30*time.Second))), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Continue(ctx); err != nil {
+		t.Error("within the skew:", err)
+	}
+	c.move(time.Minute)
+	if _, err := l.Continue(ctx); !errors.Is(err, identity.ErrOver) {
+		t.Error("beyond the skew:", err)
+	}
+}
+
 // TestPasswords: a password is exchanged; the token that comes back is verified as
 // any other, and refreshed when its time is nearly over, with the groups and roles
 // of that time.
