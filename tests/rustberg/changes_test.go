@@ -93,7 +93,7 @@ func TestRunTime(t *testing.T) {
 	} {
 		policies(t, auditor("moving", x.filter, x.masks))
 		for got := "?"; got != x.want; {
-			if got = said(as(t, "ext_auditor", statement)); got != x.want && got != last && last != "" {
+			if got = as(t, "ext_auditor", statement).Said(); got != x.want && got != last && last != "" {
 				t.Fatalf("neither before nor after: %s", got)
 			}
 			if t.Failed() {

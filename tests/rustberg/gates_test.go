@@ -47,7 +47,7 @@ func agrees(t testing.TB, name, table string, may bool) {
 func same(t testing.TB, name, there, missing string, statements ...string) {
 	t.Helper()
 	for _, statement := range statements {
-		a, b := said(as(t, name, fmt.Sprintf(statement, there))), said(as(t, name, fmt.Sprintf(statement, missing)))
+		a, b := as(t, name, fmt.Sprintf(statement, there)).Said(), as(t, name, fmt.Sprintf(statement, missing)).Said()
 		if !strings.HasPrefix(a, "ERROR") || strings.ReplaceAll(a, there, missing) != b {
 			t.Errorf("%s: "+statement+": %s, and of what is missing: %s", name, there, a, b)
 		}
@@ -117,7 +117,7 @@ func TestReadOnly(t *testing.T) {
 		"ALTER TABLE fixed.t ADD COLUMN x INT", "DROP TABLE fixed.t", "CREATE TABLE fixed.mine (id BIGINT)", "CREATE TABLE fixed.mine AS SELECT * FROM fixed.t",
 		"CREATE DATABASE bobs", "DROP DATABASE fixed", "CREATE VIEW fixed.v AS SELECT * FROM fixed.t",
 	} {
-		if got := said(as(t, "bob", statement)); !strings.HasPrefix(got, "ERROR: ") || strings.Contains(got, "internal") {
+		if got := as(t, "bob", statement).Said(); !strings.HasPrefix(got, "ERROR: ") || strings.Contains(got, "internal") {
 			t.Errorf("%s: %s", statement, got)
 		}
 	}
@@ -187,7 +187,7 @@ func TestView(t *testing.T) {
 	v := permit(group("data_analyst"), look, view("viewed.v"))
 	policies(t, finds(group("data_analyst"), "viewed"), v)
 	becomes(t, "bob", "SHOW TABLES IN viewed", "v")
-	if got := said(as(t, "bob", "SELECT * FROM viewed.v")); !strings.HasPrefix(got, "ERROR") {
+	if got := as(t, "bob", "SELECT * FROM viewed.v").Said(); !strings.HasPrefix(got, "ERROR") {
 		t.Errorf("bob reads a table through a view: %s", got)
 	}
 	policies(t, finds(group("data_analyst"), "viewed"), v, permit(group("data_analyst"), look, table("viewed.t")))

@@ -28,6 +28,22 @@ type Answer struct {
 // Null stands for NULL in Rows.
 const Null = "␀"
 
+// Said is the answer as one line for each row, with values separated by "|", or
+// "ERROR: " and what the server says.
+func (a Answer) Said() string {
+	if e := (*mysql.MySQLError)(nil); errors.As(a.Err, &e) {
+		return "ERROR: " + e.Message
+	}
+	if a.Err != nil {
+		return "ERROR: " + a.Err.Error()
+	}
+	out := make([]string, len(a.Rows))
+	for i, r := range a.Rows {
+		out[i] = strings.ReplaceAll(strings.Join(r, "|"), Null, "NULL")
+	}
+	return strings.Join(out, "\n")
+}
+
 // Ask runs a text and reads everything.
 func Ask(ctx context.Context, q Querier, text string, args ...any) Answer {
 	a := ask(ctx, q, text, args...)

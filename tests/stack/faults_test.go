@@ -74,7 +74,7 @@ func TestOwnGate(t *testing.T) {
 		t.Helper()
 		got := ""
 		for start := time.Now(); time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
-			if got = said(sqetest.Ask(within(t, time.Minute), bob, count("own.t"))); got == want {
+			if got = sqetest.Ask(within(t, time.Minute), bob, count("own.t")).Said(); got == want {
 				return
 			}
 		}
@@ -107,8 +107,8 @@ func TestCatalogFaults(t *testing.T) {
 		start := time.Now()
 		for _, statement := range []string{count("faults.t"), "SHOW TABLES IN faults", "SHOW DATABASES", count("faults.nothing")} {
 			a := sqetest.Ask(within(t, time.Minute), alice, statement)
-			if a.Number() != number || !strings.Contains(said(a), text) {
-				t.Errorf("%s: %s: %d %s", what, statement, a.Number(), said(a))
+			if a.Number() != number || !strings.Contains(a.Said(), text) {
+				t.Errorf("%s: %s: %d %s", what, statement, a.Number(), a.Said())
 			}
 		}
 		if took := time.Since(start); took > 30*time.Second {
@@ -117,7 +117,7 @@ func TestCatalogFaults(t *testing.T) {
 	}
 	works := func() {
 		t.Helper()
-		if got := said(sqetest.Ask(within(t, time.Minute), alice, count("faults.t"))); got != "1" {
+		if got := sqetest.Ask(within(t, time.Minute), alice, count("faults.t")).Said(); got != "1" {
 			t.Fatal(got)
 		}
 	}
@@ -143,7 +143,7 @@ func TestCatalogFaults(t *testing.T) {
 	// session lasts a little longer than its token.
 	token := kc.Token(t, "sqe-short", "alice").Access
 	short := people.login(t, s, "alice", token)
-	if got := said(sqetest.Ask(within(t, time.Minute), short, count("faults.t"))); got != "1" {
+	if got := sqetest.Ask(within(t, time.Minute), short, count("faults.t")).Said(); got != "1" {
 		t.Fatalf("a token of three seconds, at once: %s", got)
 	}
 	time.Sleep(3500 * time.Millisecond)
@@ -151,7 +151,7 @@ func TestCatalogFaults(t *testing.T) {
 		t.Errorf("the catalog takes an expired token: %d %v", status, err)
 	}
 	a := sqetest.Ask(within(t, time.Minute), short, count("faults.t"))
-	if a.Number() != 1045 || !strings.Contains(said(a), "refuses the token of this session") {
-		t.Errorf("a token that the catalog refuses: %d %s", a.Number(), said(a))
+	if a.Number() != 1045 || !strings.Contains(a.Said(), "refuses the token of this session") {
+		t.Errorf("a token that the catalog refuses: %d %s", a.Number(), a.Said())
 	}
 }

@@ -91,15 +91,15 @@ func TestObjects(t *testing.T) {
 	if got := control(t, "ext_auditor", inLake("/namespaces")); got != http.StatusForbidden {
 		t.Errorf("the catalog lists its namespaces to ext_auditor: %d", got)
 	}
-	if got := said(as(t, "ext_auditor", "SHOW DATABASES")); strings.Contains(got, "objects") {
+	if got := as(t, "ext_auditor", "SHOW DATABASES").Said(); strings.Contains(got, "objects") {
 		t.Errorf("ext_auditor sees %s", got)
 	}
-	if got := said(as(t, "bob", "SHOW DATABASES")); !strings.Contains(got, "objects") {
+	if got := as(t, "bob", "SHOW DATABASES").Said(); !strings.Contains(got, "objects") {
 		t.Errorf("bob sees %s", got)
 	}
 	// What may not be seen does not exist.
 	for _, statement := range []string{"SELECT * FROM objects.%s", "DESCRIBE objects.%s", "SHOW CREATE TABLE objects.%s", "INSERT INTO objects.%s VALUES (2, 'US')", "DROP TABLE objects.%s"} {
-		there, missing := said(as(t, "bob", fmt.Sprintf(statement, "secret"))), said(as(t, "bob", fmt.Sprintf(statement, "nothing")))
+		there, missing := as(t, "bob", fmt.Sprintf(statement, "secret")).Said(), as(t, "bob", fmt.Sprintf(statement, "nothing")).Said()
 		if !strings.HasPrefix(there, "ERROR") || strings.ReplaceAll(there, "secret", "nothing") != missing {
 			t.Errorf(statement+": %s, and of a table that is missing: %s", "secret", there, missing)
 		}
@@ -142,7 +142,7 @@ func TestView(t *testing.T) {
 	is(t, "bob", "SELECT * FROM viewed.v", fmt.Sprintf(hidden, "viewed.v"))
 	does(t, "carol", "GRANT SELECT ON VIEW viewed.v TO USER bob, USER alice")
 	controls(t, "bob", inLake("/namespaces/viewed/views/v"), http.StatusOK)
-	if got := said(as(t, "bob", "SELECT * FROM viewed.v")); !strings.HasPrefix(got, "ERROR") {
+	if got := as(t, "bob", "SELECT * FROM viewed.v").Said(); !strings.HasPrefix(got, "ERROR") {
 		t.Errorf("bob reads a table through a view: %s", got)
 	}
 	becomes(t, "alice", "SELECT * FROM viewed.v", "1")
@@ -365,8 +365,8 @@ func TestTimes(t *testing.T) {
 func TestWithoutToken(t *testing.T) {
 	schema(t, "tokens", "t")
 	a := as(t, "static", "SHOW DATABASES")
-	if a.Err != nil || !strings.Contains(said(a), "information_schema") || strings.Contains(said(a), "tokens") {
-		t.Errorf("SHOW DATABASES: %s", said(a))
+	if a.Err != nil || !strings.Contains(a.Said(), "information_schema") || strings.Contains(a.Said(), "tokens") {
+		t.Errorf("SHOW DATABASES: %s", a.Said())
 	}
 	warned := func(a sqetest.Answer) bool {
 		return slices.ContainsFunc(a.Warnings, func(w []string) bool { return strings.Contains(w[2], "catalog 'lake' is left out") })
@@ -376,20 +376,20 @@ func TestWithoutToken(t *testing.T) {
 	}
 	a = as(t, "static", "SELECT COUNT(*) FROM information_schema.tables")
 	if a.Err != nil || !warned(a) {
-		t.Errorf("information_schema: %s, warnings %v", said(a), a.Warnings)
+		t.Errorf("information_schema: %s, warnings %v", a.Said(), a.Warnings)
 	}
-	if a := as(t, "alice", "SHOW DATABASES"); a.Err != nil || warned(a) || !strings.Contains(said(a), "tokens") {
-		t.Errorf("alice: %s %v", said(a), a.Warnings)
+	if a := as(t, "alice", "SHOW DATABASES"); a.Err != nil || warned(a) || !strings.Contains(a.Said(), "tokens") {
+		t.Errorf("alice: %s %v", a.Said(), a.Warnings)
 	}
 	does(t, "carol", "GRANT SELECT ON ALL TABLES IN SCHEMA archive.bank TO USER static")
 	is(t, "static", "SELECT COUNT(*) > 0 FROM archive.bank.customers", "1")
-	if got := said(as(t, "static", "SHOW DATABASES")); !strings.Contains(got, "archive.bank") {
+	if got := as(t, "static", "SHOW DATABASES").Said(); !strings.Contains(got, "archive.bank") {
 		t.Errorf("SHOW DATABASES: %s", got)
 	}
 	does(t, "carol", "GRANT SELECT ON tokens.t TO USER static")
 	for _, statement := range []string{count("tokens.t"), "USE tokens", "SHOW TABLES IN tokens", "SELECT COUNT(*) FROM tokens.t, archive.bank.customers"} {
-		if a := as(t, "static", statement); a.Number() != 1045 || !strings.Contains(said(a), "this session has none") {
-			t.Errorf("%s: %s", statement, said(a))
+		if a := as(t, "static", statement); a.Number() != 1045 || !strings.Contains(a.Said(), "this session has none") {
+			t.Errorf("%s: %s", statement, a.Said())
 		}
 	}
 }

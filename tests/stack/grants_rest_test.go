@@ -241,13 +241,13 @@ func (r row) both(who string, d deed, table string, want outcome) {
 			if a = as(r, who, statement); (a.Err == nil) == (want == may) {
 				break
 			} else if want == never || time.Since(start) > patience {
-				r.Fatalf("row %d: %s: %s\n%s", r.number, who, statement, said(a))
+				r.Fatalf("row %d: %s: %s\n%s", r.number, who, statement, a.Said())
 			}
 		}
 		if n := a.Number(); a.Err != nil && !slices.Contains([]uint16{1044, 1049, 1142, 1146}, n) {
-			r.Errorf("row %d: %s: %s: %d %s: not a refusal", r.number, who, statement, n, said(a))
+			r.Errorf("row %d: %s: %s: %d %s: not a refusal", r.number, who, statement, n, a.Said())
 		}
-		if line.statement = strings.ReplaceAll(said(a), "\n", " / "); a.Err == nil && len(a.Rows) == 0 {
+		if line.statement = strings.ReplaceAll(a.Said(), "\n", " / "); a.Err == nil && len(a.Rows) == 0 {
 			line.statement = "done"
 		}
 	}

@@ -218,7 +218,7 @@ func TestRowShown(t *testing.T) {
 	r := orders(t, "shown", 17, 18, 19)
 	do(t, "GRANT SELECT ON shown.orders TO ROLE analyst")
 	a := as(t, "carol", "SHOW GRANTS ON shown.orders")
-	if got := said(a); !strings.Contains(got, "SELECT|lake.shown.orders|ROLE|analyst|ALLOW|carol|20") {
+	if got := a.Said(); !strings.Contains(got, "SELECT|lake.shown.orders|ROLE|analyst|ALLOW|carol|20") {
 		t.Errorf("SHOW GRANTS: %s", got)
 	}
 	for _, line := range a.Rows {
@@ -234,7 +234,7 @@ func TestRowShown(t *testing.T) {
 	r[0].both("bob", reading, "shown.orders", may)
 	r[0].both("ext_auditor", reading, "shown.orders", never)
 	do(t, "GRANT SELECT ON shown.orders TO ROLE engineer")
-	got := said(as(t, "carol", "SHOW GRANTS ON shown.orders"))
+	got := as(t, "carol", "SHOW GRANTS ON shown.orders").Said()
 	for _, want := range []string{"|ROLE|analyst|", "|ROLE|engineer|"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("SHOW GRANTS has no %s: %s", want, got)
@@ -248,7 +248,7 @@ func TestRowShown(t *testing.T) {
 		says string
 		is   outcome
 	}{"bob": {"1|allowed", may}, "ext_auditor": {"0|", never}, "anna_analyst": {"0|", never}, "alice": {"1|allowed", may}} {
-		if got := said(as(t, "carol", "CHECK ACCESS SELECT ON shown.audit FOR USER "+who)); !strings.HasPrefix(got, want.says) {
+		if got := as(t, "carol", "CHECK ACCESS SELECT ON shown.audit FOR USER "+who).Said(); !strings.HasPrefix(got, want.says) {
 			t.Errorf("%s: %s", who, got)
 		}
 		r[2].both(who, reading, "shown.audit", want.is)
@@ -348,7 +348,7 @@ func TestRowSchemas(t *testing.T) {
 	})
 	r.both("bob", listing, "only_here.orders", may)
 	r.both("ext_auditor", listing, "only_here.orders", never)
-	listed := strings.Split(said(as(t, "bob", "SHOW DATABASES")), "\n")
+	listed := strings.Split(as(t, "bob", "SHOW DATABASES").Said(), "\n")
 	for name, want := range map[string]bool{"only_here": true, "archive.bank": true, "bank": false, "archive.only_here": false} {
 		if slices.Contains(listed, name) != want {
 			t.Errorf("SHOW DATABASES has %s: %v", name, listed)
@@ -360,8 +360,8 @@ func TestRowSchemas(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(text, `"only_here"`) || strings.Contains(text, `"bank"`) {
 		t.Errorf("the catalog lists %d %s", status, text)
 	}
-	if a := as(t, "carol", "GRANT USE ON CATALOG nowhere TO USER bob"); a.Err == nil || !strings.Contains(said(a), "nowhere") {
-		t.Errorf("an unknown catalog: %s", said(a))
+	if a := as(t, "carol", "GRANT USE ON CATALOG nowhere TO USER bob"); a.Err == nil || !strings.Contains(a.Said(), "nowhere") {
+		t.Errorf("an unknown catalog: %s", a.Said())
 	}
 }
 
@@ -453,8 +453,8 @@ func TestRowWhoGrants(t *testing.T) {
 	r := orders(t, "owned", 32, 33, 34)
 	before, _ := json.Marshal(policies(t, ""))
 	a := as(t, "ext_auditor", "GRANT SELECT ON owned.orders TO USER bob")
-	if a.Number() != 1142 || !strings.Contains(said(a), "GRANT command denied to user 'ext_auditor'") {
-		t.Errorf("ext_auditor grants: %d %s", a.Number(), said(a))
+	if a.Number() != 1142 || !strings.Contains(a.Said(), "GRANT command denied to user 'ext_auditor'") {
+		t.Errorf("ext_auditor grants: %d %s", a.Number(), a.Said())
 	}
 	if after, _ := json.Marshal(policies(t, "")); string(after) != string(before) {
 		t.Error("a statement that was refused changed policies")
@@ -481,15 +481,15 @@ func TestRowWhoGrants(t *testing.T) {
 	r[1].both("bob", reading, "owned.orders", may)
 	for _, refused := range []string{"GRANT SELECT ON owned.audit TO USER bob", "GRANT INSERT ON owned.orders TO USER bob", "GRANT SELECT ON ALL TABLES IN SCHEMA owned TO USER bob"} {
 		if a := as(t, "ext_auditor", refused); a.Number() != 1142 {
-			t.Errorf("%s: %s", refused, said(a))
+			t.Errorf("%s: %s", refused, a.Said())
 		}
 	}
 	caughtUp(t, "owned.later")
 	r[1].both("bob", reading, "owned.audit", never)
 	r[1].both("bob", inserting, "owned.orders", never)
 
-	if a := as(t, "ext_auditor", "DENY SELECT ON owned.orders TO USER bob"); a.Number() != 1142 || !strings.Contains(said(a), "DENY") {
-		t.Errorf("an owner denies: %d %s", a.Number(), said(a))
+	if a := as(t, "ext_auditor", "DENY SELECT ON owned.orders TO USER bob"); a.Number() != 1142 || !strings.Contains(a.Said(), "DENY") {
+		t.Errorf("an owner denies: %d %s", a.Number(), a.Said())
 	}
 	caughtUp(t, "owned.later")
 	r[2].both("bob", reading, "owned.orders", may)

@@ -344,22 +344,6 @@ func as(t testing.TB, name, statement string) sqetest.Answer {
 	return sqetest.Ask(within(t, time.Minute), people.of(t, name), statement)
 }
 
-// said is an answer as one line for each row, or "ERROR: " and its text.
-func said(a sqetest.Answer) string {
-	if a.Err != nil {
-		var e *mysql.MySQLError
-		if errors.As(a.Err, &e) {
-			return "ERROR: " + e.Message
-		}
-		return "ERROR: " + a.Err.Error()
-	}
-	out := make([]string, len(a.Rows))
-	for i, r := range a.Rows {
-		out[i] = strings.ReplaceAll(strings.Join(r, "|"), sqetest.Null, "NULL")
-	}
-	return strings.Join(out, "\n")
-}
-
 // patience is how long a change of policies may take to reach the catalog.
 const patience = 15 * time.Second
 
@@ -368,7 +352,7 @@ func becomes(t testing.TB, name, statement, want string) time.Duration {
 	t.Helper()
 	start, got := time.Now(), ""
 	for time.Since(start) < patience {
-		if got = said(as(t, name, statement)); got == want {
+		if got = as(t, name, statement).Said(); got == want {
 			return time.Since(start)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -380,7 +364,7 @@ func becomes(t testing.TB, name, statement, want string) time.Duration {
 // is holds a statement to its answer.
 func is(t testing.TB, name, statement, want string) {
 	t.Helper()
-	if got := said(as(t, name, statement)); got != want {
+	if got := as(t, name, statement).Said(); got != want {
 		t.Errorf("%s: %s\n%s\nwant\n%s", name, statement, got, want)
 	}
 }

@@ -49,24 +49,24 @@ func TestRefusedMidway(t *testing.T) {
 	alice := people.login(t, s, "alice", people.token(t, "alice"))
 	ask := func(text string) sqetest.Answer { return sqetest.Ask(within(t, time.Minute), alice, text) }
 	const both = "SELECT a.id, b.id FROM midway.first a JOIN midway.second b ON a.id = b.id"
-	if got := said(ask(both)); got != "1|1" {
+	if got := ask(both).Said(); got != "1|1" {
 		t.Fatal(got)
 	}
 	refusing.Store(true)
 	for _, text := range []string{both, "SELECT id FROM midway.first UNION ALL SELECT id FROM midway.second", "INSERT INTO midway.first SELECT * FROM midway.second"} {
 		a := ask(text)
-		if a.Number() != 1045 || !strings.Contains(said(a), "refuses the token of this session") || len(a.Rows) != 0 {
-			t.Errorf("%s: %d %s", text, a.Number(), said(a))
+		if a.Number() != 1045 || !strings.Contains(a.Said(), "refuses the token of this session") || len(a.Rows) != 0 {
+			t.Errorf("%s: %d %s", text, a.Number(), a.Said())
 		}
 	}
 	if served.Load() == 0 || refused.Load() == 0 {
 		t.Errorf("%d tables were served, %d refused", served.Load(), refused.Load())
 	}
-	if got := said(ask(count("midway.first"))); got != "1" {
+	if got := ask(count("midway.first")).Said(); got != "1" {
 		t.Error("the session does not go on, or the refused INSERT wrote:", got)
 	}
 	refusing.Store(false)
-	if got := said(ask(both)); got != "1|1" {
+	if got := ask(both).Said(); got != "1|1" {
 		t.Error("afterwards:", got)
 	}
 }

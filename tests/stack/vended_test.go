@@ -80,7 +80,7 @@ func (v *vended) on(q sqetest.Querier, text string, args ...any) sqetest.Answer 
 
 func (v *vended) is(name, text, want string) {
 	v.Helper()
-	if got := said(v.as(name, text)); got != want {
+	if got := v.as(name, text).Said(); got != want {
 		v.Errorf("%s: %s\n%s\nwant\n%s", name, text, got, want)
 	}
 }
@@ -104,7 +104,7 @@ func (v *vended) during(stop func(*http.Request) bool, text string, what func())
 
 func (v *vended) fails(name, text, want string) {
 	v.Helper()
-	if got := said(v.as(name, text)); !strings.HasPrefix(got, "ERROR") || !strings.Contains(got, want) {
+	if got := v.as(name, text).Said(); !strings.HasPrefix(got, "ERROR") || !strings.Contains(got, want) {
 		v.Errorf("%s: %s\n%s\nwant an error with %q", name, text, got, want)
 	}
 }
@@ -114,7 +114,7 @@ func (v *vended) becomes(name, text, want string) {
 	v.Helper()
 	got := ""
 	for start := time.Now(); time.Since(start) < patience; time.Sleep(50 * time.Millisecond) {
-		if got = said(v.as(name, text)); got == want {
+		if got = v.as(name, text).Said(); got == want {
 			return
 		}
 	}
@@ -353,7 +353,7 @@ func TestVendedApart(t *testing.T) {
 		if a := v.on(conn, text); a.Err != nil {
 			t.Errorf("%s: %v", text, a.Err)
 		}
-		if got := said(v.on(conn, open)); got != both {
+		if got := v.on(conn, open).Said(); got != both {
 			t.Errorf("after %s: %s", text, got)
 		}
 	}
@@ -402,7 +402,7 @@ func TestVendedRenewal(t *testing.T) {
 	do("CREATE TABLE renew.other (id BIGINT, v VARCHAR(20))")
 	const all = "SELECT COUNT(v), SUM(id) FROM renew.t WHERE v <> ''"
 	state := func() string {
-		return said(v.as("alice", "SELECT COUNT(*) FROM renew.`whole$snapshots`")) + " " + said(v.as("alice", "SELECT COUNT(*) FROM renew.`other$snapshots`")) + " " + said(v.as("alice", "SHOW TABLES FROM renew"))
+		return v.as("alice", "SELECT COUNT(*) FROM renew.`whole$snapshots`").Said() + " " + v.as("alice", "SELECT COUNT(*) FROM renew.`other$snapshots`").Said() + " " + v.as("alice", "SHOW TABLES FROM renew").Said()
 	}
 	for _, way := range []struct {
 		name   string
@@ -425,8 +425,8 @@ func TestVendedRenewal(t *testing.T) {
 			t.Helper()
 			if a := v.during(stop, text, end); a.Err != nil {
 				t.Errorf("%s: %s: %v", way.name, text, a.Err)
-			} else if text == all && said(a) != "12|66" {
-				t.Errorf("%s: %s: %s", way.name, text, said(a))
+			} else if text == all && a.Said() != "12|66" {
+				t.Errorf("%s: %s: %s", way.name, text, a.Said())
 			}
 		}
 		run(dataFile(http.MethodGet), all)
@@ -471,7 +471,7 @@ func TestVendedRenewal(t *testing.T) {
 			{dataFile(http.MethodPut), "UPDATE renew.whole SET v = 'x' WHERE id = 3"},
 			{dataFile(http.MethodPut), "MERGE INTO renew.other AS o USING renew.t AS t ON o.id = t.id WHEN NOT MATCHED THEN INSERT (id, v) VALUES (t.id, t.v)"},
 		} {
-			got := said(v.during(x.stop, x.text, refuse))
+			got := v.during(x.stop, x.text, refuse).Said()
 			v.gives(func(g *giving) { g.refuse, g.loads = nil, false })
 			if !strings.HasPrefix(got, "ERROR: The credentials for the files of table 'lake.renew.") || !strings.Contains(got, "expired during the statement") || !strings.Contains(got, no.want) {
 				t.Errorf("%d: %s: %s", no.status, x.text, got)
@@ -484,7 +484,7 @@ func TestVendedRenewal(t *testing.T) {
 		v.gives(func(g *giving) { g.may = func(who, folder string) string { return usual(who, folder+"/nothing") } })
 		v.keys.End(t)
 	}
-	got := said(v.during(dataFile(http.MethodPut), "INSERT INTO renew.other SELECT * FROM renew.t", narrow))
+	got := v.during(dataFile(http.MethodPut), "INSERT INTO renew.other SELECT * FROM renew.t", narrow).Said()
 	if !strings.Contains(got, "does not let the server reach") {
 		t.Errorf("narrowed: %s", got)
 	}
