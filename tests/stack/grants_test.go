@@ -525,6 +525,7 @@ func TestRowViews(t *testing.T) {
 // TestGrantTimes prints how long it takes from GRANT to the first answer of a query and
 // of the catalog, and from REVOKE to the first refusal of each, and when at worst.
 func TestGrantTimes(t *testing.T) {
+	cast(t)
 	const rounds = 7
 	var tables []string
 	for n := range rounds {
