@@ -22,7 +22,7 @@ type many struct {
 	namespaces, tables int
 	delay              time.Duration
 	requests           atomic.Int64
-	// now are answered, most were at a time.
+	// Of tables, now are answered and most were at a time.
 	now, most atomic.Int64
 }
 
@@ -42,14 +42,16 @@ const manyMetadata = `{"format-version": 2, "table-uuid": "c60b831c-6f48-4b72-94
 
 func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.requests.Add(1)
-	now := m.now.Add(1)
-	defer m.now.Add(-1)
-	for most := m.most.Load(); now > most && !m.most.CompareAndSwap(most, now); most = m.most.Load() {
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+	if len(parts) == 4 && parts[2] == "tables" {
+		now := m.now.Add(1)
+		defer m.now.Add(-1)
+		for most := m.most.Load(); now > most && !m.most.CompareAndSwap(most, now); most = m.most.Load() {
+		}
 	}
 	time.Sleep(m.delay)
 	w.Header().Set("Content-Type", "application/json")
 	say := func(x any) { _ = json.NewEncoder(w).Encode(x) }
-	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
 	switch {
 	case parts[0] == "config":
 		say(map[string]any{"overrides": map[string]string{}, "endpoints": []string{"GET /v1/{prefix}/namespaces/{namespace}/views/{view}"}})
@@ -82,7 +84,9 @@ func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestManyTables: a tool that reads information_schema of 2,000 tables in 50
 // namespaces from a catalog that takes 20 ms for each answer waits for seconds: tables are
-// asked for together, some thirty at a time, and not much more often than once.
+// asked for together, some thirty at a time, and not much more often than once. The
+// server itself goes through the tables meanwhile, one at a time, to compare the policies
+// with them.
 func TestManyTables(t *testing.T) {
 	m := startMany(t, 50, 40, 20*time.Millisecond)
 	s := serve(t, fmt.Sprintf("kind = \"rest\"\nuri = %q\nidentity = \"none\"", m.URL))
@@ -94,7 +98,7 @@ func TestManyTables(t *testing.T) {
 	}{
 		{"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema LIKE 'ns%'", "[[2000]]", 4000},
 		{"SELECT COUNT(*) FROM information_schema.columns WHERE table_schema LIKE 'ns%'", "[[6000]]", 4000},
-		{"SHOW TABLES IN ns07", "", 60},
+		{"SHOW TABLES IN ns07", "", 500},
 	} {
 		before, start := m.requests.Load(), time.Now()
 		m.most.Store(0)

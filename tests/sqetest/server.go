@@ -91,16 +91,6 @@ func Cache() string {
 	return filepath.Join(dir, "sqe")
 }
 
-// FreePort finds a port of the loopback interface that nothing listens on.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 // Demo starts `sqe demo` on a free port with its state in dir.
 func Demo(dir string, args ...string) (*Server, error) {
 	port, err := FreePort()
