@@ -141,6 +141,9 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 		found := make([][][]string, len(level))
 		g, gctx := errgroup.WithContext(ctx)
 		g.SetLimit(together)
+		if rest.IsAside(ctx) {
+			g.SetLimit(1) // nobody waits
+		}
 		for i, parent := range level {
 			g.Go(func() (err error) {
 				found[i], err = c.client.Namespaces(gctx, parent)
@@ -228,7 +231,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 			return a.table, a.err
 		}
 	}
-	old, ok := c.cache.tables.Get(key)
+	old, ok := recall(ctx, c.cache.tables, key)
 	etag := ""
 	if ok {
 		old.mu.Lock()
@@ -242,7 +245,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		if ok, err := c.absence(ctx, key, asked); ok {
 			return nil, err
 		}
-		if c.isView(scope, name, asked) {
+		if c.isView(ctx, scope, name, asked) {
 			return nil, missing(name)
 		}
 	}
@@ -258,7 +261,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	}
 	if err != nil {
 		c.cache.tables.Remove(key)
-		return nil, c.missed(key, asked, before, c.tableFault(ctx, err, name, true), err, name)
+		return nil, c.missed(ctx, key, asked, before, c.tableFault(ctx, err, name, true), err, name)
 	}
 	loaded, err := c.admit(name, answer, nil, c.loadedAgain(name, answer))
 	if err != nil {
@@ -270,7 +273,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	}
 	loaded.until = c.until(answer, asked)
 	if !loaded.vended {
-		c.cache.add(before, func() { c.cache.tables.Add(key, loaded) })
+		c.cache.add(before, func() { remember(ctx, c.cache.tables, key, loaded) })
 	}
 	return loaded, nil
 }

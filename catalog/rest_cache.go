@@ -36,6 +36,26 @@ const (
 // with such a context cannot be opened.
 func MetadataOnly(ctx context.Context) context.Context { return rest.MetadataOnly(ctx) }
 
+// Aside marks a context in which the server looks around for itself. What is kept is
+// used, and what is read is not kept: a walk through all tables would take the place of
+// those that statements read again and again.
+func Aside(ctx context.Context) context.Context { return rest.Aside(ctx) }
+
+// recall is what a cache has of a key, which counts as a use of it unless ctx is aside.
+func recall[K comparable, V any](ctx context.Context, from *lru.Cache[K, V], key K) (V, bool) {
+	if rest.IsAside(ctx) {
+		return from.Peek(key)
+	}
+	return from.Get(key)
+}
+
+// remember adds to a cache, unless ctx is aside.
+func remember[K comparable, V any](ctx context.Context, to *lru.Cache[K, V], key K, value V) {
+	if !rest.IsAside(ctx) {
+		to.Add(key, value)
+	}
+}
+
 // tableScoped is a table as it is asked for with ctx. Who may see the definition may not
 // be one who may read the rows.
 func tableScoped(ctx context.Context, scope string, name plan.TableName) scoped {
@@ -121,7 +141,7 @@ func (c *REST) changed(names ...plan.TableName) {
 
 // absence is the fault that is kept of an object that was not shown; false: none is.
 func (c *REST) absence(ctx context.Context, key scoped, asked time.Time) (ok bool, err error) {
-	a, ok := c.cache.absent.Get(key)
+	a, ok := recall(ctx, c.cache.absent, key)
 	if !ok || !asked.Before(a.until) {
 		return false, nil
 	}
@@ -133,7 +153,7 @@ func (c *REST) absence(ctx context.Context, key scoped, asked time.Time) (ok boo
 
 // missed keeps that an object was not shown, and returns the fault. cause is what the
 // catalog answered. Other faults pass.
-func (c *REST) missed(key scoped, asked time.Time, before uint64, err, cause error, object plan.TableName) error {
+func (c *REST) missed(ctx context.Context, key scoped, asked time.Time, before uint64, err, cause error, object plan.TableName) error {
 	life := min(absentFor, c.bound)
 	if life <= 0 || err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.NoDatabase) {
 		return err
@@ -142,14 +162,14 @@ func (c *REST) missed(key scoped, asked time.Time, before uint64, err, cause err
 	if statusOf(cause) == http.StatusForbidden {
 		a.refused = cause
 	}
-	c.cache.add(before, func() { c.cache.absent.Add(key, a) })
+	c.cache.add(before, func() { remember(ctx, c.cache.absent, key, a) })
 	return err
 }
 
 // isView reports whether the scope was shown a view of that name within the bound: it
 // was no table then.
-func (c *REST) isView(scope string, name plan.TableName, asked time.Time) bool {
-	v, ok := c.cache.views.Get(scoped{scope, viewKind + name.Key()})
+func (c *REST) isView(ctx context.Context, scope string, name plan.TableName, asked time.Time) bool {
+	v, ok := recall(ctx, c.cache.views, scoped{scope, viewKind + name.Key()})
 	return ok && asked.Before(v.until)
 }
 
@@ -165,7 +185,7 @@ func listed[T any](ctx context.Context, c *REST, what string, object plan.TableN
 		return none, c.failed(ctx, err)
 	}
 	key, asked := scoped{scope, what}, c.now()
-	if k, ok := c.cache.lists.Get(key); ok && asked.Before(k.until) {
+	if k, ok := recall(ctx, c.cache.lists, key); ok && asked.Before(k.until) {
 		return k.is.(T), nil
 	}
 	if ok, err := c.absence(ctx, key, asked); ok {
@@ -174,12 +194,12 @@ func listed[T any](ctx context.Context, c *REST, what string, object plan.TableN
 	before := c.cache.now()
 	list, err := ask()
 	if errors.Is(err, errHidden) {
-		return none, c.missed(key, asked, before, nil, err, object)
+		return none, c.missed(ctx, key, asked, before, nil, err, object)
 	}
 	if err != nil {
-		return none, c.missed(key, asked, before, err, err, object)
+		return none, c.missed(ctx, key, asked, before, err, err, object)
 	}
-	c.cache.add(before, func() { c.cache.lists.Add(key, kept[any]{list, asked.Add(c.bound)}) })
+	c.cache.add(before, func() { remember(ctx, c.cache.lists, key, kept[any]{list, asked.Add(c.bound)}) })
 	return list, nil
 }
 
@@ -253,7 +273,7 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 	}
 	var work []func()
 	for _, w := range wanted {
-		if c.kept(scope, w) {
+		if c.kept(ctx, scope, w) {
 			continue
 		}
 		work = append(work, func() {
@@ -277,14 +297,14 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 }
 
 // kept reports whether it is known what a scope is shown of a name.
-func (c *REST) kept(scope string, w Wanted) bool {
+func (c *REST) kept(ctx context.Context, scope string, w Wanted) bool {
 	now := c.now()
-	if t, ok := c.cache.tables.Get(scoped{scope, tableKind + w.Name.Key()}); ok && w.Table {
+	if t, ok := recall(ctx, c.cache.tables, scoped{scope, tableKind + w.Name.Key()}); ok && w.Table {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return now.Before(t.until)
 	}
-	return w.View && c.isView(scope, w.Name, now)
+	return w.View && c.isView(ctx, scope, w.Name, now)
 }
 
 // preload does several things at a time.

@@ -159,7 +159,7 @@ func (c *REST) View(ctx context.Context, name plan.TableName) (*View, error) {
 		return nil, c.failed(ctx, err)
 	}
 	key, asked := scoped{scope, viewKind + name.Key()}, c.now()
-	if k, ok := c.cache.views.Get(key); ok && asked.Before(k.until) {
+	if k, ok := recall(ctx, c.cache.views, key); ok && asked.Before(k.until) {
 		return k.is, nil
 	}
 	if ok, err := c.absence(ctx, key, asked); ok {
@@ -169,13 +169,13 @@ func (c *REST) View(ctx context.Context, name plan.TableName) (*View, error) {
 	loaded, cause, err := c.askView(ctx, name)
 	if err != nil {
 		c.cache.views.Remove(key)
-		return nil, c.missed(key, asked, before, err, cause, name)
+		return nil, c.missed(ctx, key, asked, before, err, cause, name)
 	}
 	v, err := planView(loaded, name, c.storedName())
 	if err != nil {
 		return nil, err
 	}
-	c.cache.add(before, func() { c.cache.views.Add(key, kept[*View]{v, asked.Add(c.bound)}) })
+	c.cache.add(before, func() { remember(ctx, c.cache.views, key, kept[*View]{v, asked.Add(c.bound)}) })
 	return v, nil
 }
 

@@ -287,7 +287,7 @@ func (c *SQL) Table(ctx context.Context, name plan.TableName, at plan.AsOf, meta
 	}
 	key := planKey{tableKey: tableKey{location, name.Key()}, snapshot: at.Snapshot, ref: at.Ref, metadata: metadata}
 	if at.Time.IsZero() {
-		if t, ok := c.plans.Get(key); ok {
+		if t, ok := recall(ctx, c.plans, key); ok {
 			return t, nil
 		}
 	}
@@ -300,7 +300,7 @@ func (c *SQL) Table(ctx context.Context, name plan.TableName, at plan.AsOf, meta
 		return nil, err
 	}
 	if at.Time.IsZero() {
-		c.plans.Add(key, t)
+		remember(ctx, c.plans, key, t)
 	}
 	return t, nil
 }
@@ -340,7 +340,7 @@ func (c *SQL) location(ctx context.Context, find *sql.Stmt, name plan.TableName)
 }
 
 func (c *SQL) load(ctx context.Context, name plan.TableName, key tableKey) (t *table.Table, err error) {
-	if t, ok := c.tables.Get(key); ok {
+	if t, ok := recall(ctx, c.tables, key); ok {
 		return t, nil
 	}
 	err = guarded(func() error {
@@ -351,7 +351,7 @@ func (c *SQL) load(ctx context.Context, name plan.TableName, key tableKey) (t *t
 	if err != nil {
 		return nil, broken(ctx, err, name)
 	}
-	c.tables.Add(key, t)
+	remember(ctx, c.tables, key, t)
 	return t, nil
 }
 
@@ -362,7 +362,7 @@ func (c *SQL) View(ctx context.Context, name plan.TableName) (*View, error) {
 		return nil, err
 	}
 	key := tableKey{location, name.Key()}
-	if v, ok := c.views.Get(key); ok {
+	if v, ok := recall(ctx, c.views, key); ok {
 		return v, nil
 	}
 	var loaded *view.View
@@ -377,7 +377,7 @@ func (c *SQL) View(ctx context.Context, name plan.TableName) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.views.Add(key, v)
+	remember(ctx, c.views, key, v)
 	return v, nil
 }
 

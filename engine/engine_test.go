@@ -87,6 +87,10 @@ func (s state) Texts(t *plan.Table) []policy.PolicyText {
 	return s.texts(t)
 }
 
+func (s state) NamesTablesOf(string, []string) bool { return s.findings != nil }
+
+func (s state) Unknown(tables []*plan.Table) []*plan.Table { return tables }
+
 func (s state) Version() string { return s.version }
 
 func (s state) Authorize(p identity.Principal, _ policy.Object, _ policy.Privilege) policy.Decision {

@@ -269,8 +269,15 @@ type PolicyText struct {
 // Inspector is a State that can be looked at for what is wrong with its policies.
 type Inspector interface {
 	// Findings compares the policies with each other and with the tables, which are
-	// all that there are; nil: not known, so only what needs none is found.
+	// all that there are; nil: not known, so only what needs none is found. Of a table
+	// without Fields nothing but the name is known: nothing is said of its columns.
 	Findings(tables []*plan.Table) []Finding
+	// NamesTablesOf reports whether policies name tables of a namespace; nil: of any.
+	// Those of other namespaces change nothing about what is Silent.
+	NamesTablesOf(catalog string, namespace []string) bool
+	// Unknown lists those of the tables without Fields that should be loaded next to find
+	// what is Silent. It is empty when the tables say all that they can.
+	Unknown(tables []*plan.Table) []*plan.Table
 	// Texts lists the SQL texts of policies that name the table, without those that
 	// differ for each principal.
 	Texts(t *plan.Table) []PolicyText

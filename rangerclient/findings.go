@@ -65,11 +65,8 @@ type sayer func(kind policy.FindingKind, p *eval.Policy, format string, args ...
 func (s *State) findTargets(t *targets, say sayer) {
 	for _, kind := range []int{model.AccessPolicy, model.MaskPolicy, model.RowFilterPolicy} {
 		s.tables.Resources(kind, func(p *eval.Policy, elements map[string]*eval.Names) {
-			switch {
-			case kind == model.AccessPolicy && (!p.Denies() || s.options.ColumnAccess == ColumnAccessIgnored || elements["column"] == nil):
-				return // no gate
-			case kind == model.AccessPolicy && elements["table"] == nil:
-				return // of columns of something else
+			if !s.governsTables(kind, p, elements) {
+				return
 			}
 			tell := func(format string, args ...any) { say(policy.Silent, p, format, args...) }
 			t.look(s.places(elements), elements, tell, func(found []*plan.Table) {
@@ -79,16 +76,32 @@ func (s *State) findTargets(t *targets, say sayer) {
 	}
 }
 
+// governsTables reports whether a resource of a policy of the kind is compared with tables.
+func (s *State) governsTables(kind int, p *eval.Policy, elements map[string]*eval.Names) bool {
+	switch {
+	case kind == model.AccessPolicy && (!p.Denies() || s.options.ColumnAccess == ColumnAccessIgnored || elements["column"] == nil):
+		return false // no gate
+	case kind == model.AccessPolicy && elements["table"] == nil:
+		return false // of columns of something else
+	}
+	return true
+}
+
 // findTagged reports tags of the policy server on what is not there.
 func (s *State) findTagged(t *targets, say sayer) {
 	s.tables.TaggedResources(func(tags []string, elements map[string]*eval.Names) {
-		if s.tables.Type() != "trino" && elements["database"] == nil {
-			return // on something that is no table
+		if !s.tagsTables(elements) {
+			return
 		}
 		t.look(s.places(elements), elements, func(format string, args ...any) {
 			say(policy.Silent, nil, "the tag %s of the policy server %s", strings.Join(tags, ", "), strings.Replace(fmt.Sprintf(format, args...), "names ", "is on ", 1))
 		}, func([]*plan.Table) {})
 	})
+}
+
+// tagsTables reports whether a tagged resource is of tables, and not of something else.
+func (s *State) tagsTables(elements map[string]*eval.Names) bool {
+	return s.tables.Type() == "trino" || elements["database"] != nil
 }
 
 // findZone reports a policy of another security zone than the tables that it names.
@@ -133,7 +146,7 @@ func (t *targets) look(databases []value, elements map[string]*eval.Names, say f
 				continue
 			}
 			each(found)
-			if c := elements["column"]; c == nil || c.Any || c.Excludes || c.Dynamic() {
+			if !namesColumns(elements) {
 				continue
 			}
 			for _, c := range values(elements["column"]) {
@@ -151,6 +164,12 @@ func (t *targets) look(databases []value, elements map[string]*eval.Names, say f
 			}
 		}
 	}
+}
+
+// namesColumns reports whether a resource is of columns of certain names.
+func namesColumns(elements map[string]*eval.Names) bool {
+	c := elements["column"]
+	return c != nil && !c.Any && !c.Excludes && !c.Dynamic()
 }
 
 // findTags advises on policies for tags that nothing carries.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sqe/identity"
@@ -82,6 +83,10 @@ type State struct {
 
 	docs  *documents
 	texts bearers
+	named struct {
+		once      sync.Once
+		databases []value // of which policies name tables
+	}
 }
 
 // newState compiles documents. log, which may be left out, is told of policies whose

@@ -216,8 +216,17 @@ func (t *targets) tables(db, table value) []*plan.Table {
 	return out
 }
 
-// column reports whether any of the tables has or had a column of the name.
+// unknown reports whether nothing but the name of a table is known.
+func unknown(t *plan.Table) bool { return len(t.Fields) == 0 }
+
+// column reports whether any of the tables has or had a column of the name, as far as
+// that is known.
 func (t *targets) column(tables []*plan.Table, v value) bool {
+	return t.knownColumn(tables, v) || slices.ContainsFunc(tables, unknown)
+}
+
+// knownColumn is column without the tables whose columns are not known.
+func (t *targets) knownColumn(tables []*plan.Table, v value) bool {
 	if v.literal {
 		name := strings.ToLower(v.text)
 		return len(t.columns.of[name]) > 0 && slices.ContainsFunc(tables, func(x *plan.Table) bool { return t.bears[x][name] })

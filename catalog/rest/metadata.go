@@ -32,11 +32,16 @@ func (m *metadata) make(most int64) {
 	m.entries, _ = lru.NewLRU(manyMetadata, func(_ [sha256.Size]byte, p parsed) { m.size -= p.size })
 }
 
-// parse reads metadata. The answer is shared and must not be changed.
-func (m *metadata) parse(text []byte) (table.Metadata, error) {
+// parse reads metadata. The answer is shared and must not be changed. It is remembered
+// when keep is set.
+func (m *metadata) parse(text []byte, keep bool) (table.Metadata, error) {
 	key := sha256.Sum256(text)
 	m.mu.Lock()
-	p, ok := m.entries.Get(key)
+	find := m.entries.Get
+	if !keep {
+		find = m.entries.Peek
+	}
+	p, ok := find(key)
 	m.mu.Unlock()
 	if ok {
 		return p.is, nil
@@ -47,6 +52,9 @@ func (m *metadata) parse(text []byte) (table.Metadata, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if !keep {
+		return p.is, nil
 	}
 	p.size = int64(len(text))
 	m.mu.Lock()

@@ -65,7 +65,7 @@ type loaded struct {
 // ErrMetadata: the metadata that the catalog sent cannot be understood.
 var ErrMetadata = errors.New("the metadata cannot be understood")
 
-func (l *loaded) table(c *Client, operation string, a answer, outcome Outcome) (out *Table, err error) {
+func (l *loaded) table(ctx context.Context, c *Client, operation string, a answer, outcome Outcome) (out *Table, err error) {
 	out = &Table{Location: l.Location, Config: l.Config, Credentials: l.Credentials, ETag: a.header.Get("ETag")}
 	if l.Restrictions != nil && string(l.Restrictions) != "null" {
 		out.ReadRestrictions = json.RawMessage(l.Restrictions)
@@ -79,7 +79,7 @@ func (l *loaded) table(c *Client, operation string, a answer, outcome Outcome) (
 	if len(l.Metadata) == 0 {
 		return fail(errNonsense)
 	}
-	if out.Metadata, err = c.metadata.parse(l.Metadata); err != nil {
+	if out.Metadata, err = c.metadata.parse(l.Metadata, !IsAside(ctx)); err != nil {
 		return fail(fmt.Errorf("%w: %w", ErrMetadata, err))
 	}
 	return out, nil
@@ -128,6 +128,17 @@ func MetadataOnly(ctx context.Context) context.Context {
 // IsMetadataOnly reports whether a context was marked by MetadataOnly.
 func IsMetadataOnly(ctx context.Context) bool { return ctx.Value(metadataOnlyKey{}) != nil }
 
+type asideKey struct{}
+
+// Aside marks calls that the server makes for itself, beside those of statements: what
+// they read is not kept, so that nothing that statements need makes way for it.
+func Aside(ctx context.Context) context.Context {
+	return context.WithValue(ctx, asideKey{}, true)
+}
+
+// IsAside reports whether a context was marked by Aside.
+func IsAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }
+
 func (c *Client) delegation(ctx context.Context) map[string]string {
 	if c.o.Delegation == "" || IsMetadataOnly(ctx) {
 		return map[string]string{}
@@ -147,7 +158,7 @@ func (c *Client) LoadTable(ctx context.Context, namespace []string, name, etag s
 	if err != nil || a.status == http.StatusNotModified {
 		return nil, err
 	}
-	t, err := said.table(c, r.operation, a, NotDone)
+	t, err := said.table(ctx, c, r.operation, a, NotDone)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +205,7 @@ func (c *Client) CreateTable(ctx context.Context, namespace []string, n NewTable
 	if err != nil {
 		return nil, err
 	}
-	t, err := said.table(c, r.operation, a, outcome)
+	t, err := said.table(ctx, c, r.operation, a, outcome)
 	if err != nil || n.Stage {
 		return t, err
 	}
@@ -215,7 +226,7 @@ func (c *Client) Commit(ctx context.Context, namespace []string, name string, re
 	if err != nil {
 		return nil, err
 	}
-	t, err := said.table(c, r.operation, a, Unknown)
+	t, err := said.table(ctx, c, r.operation, a, Unknown)
 	if err != nil {
 		return nil, err
 	}

@@ -94,15 +94,15 @@ func TestMetadataAreShared(t *testing.T) {
 	}
 	var m metadata
 	m.make(int64(3 * len(text(1))))
-	first, err := m.parse(text(1))
+	first, err := m.parse(text(1), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := m.parse(text(1)); err != nil || again != first {
+	if again, err := m.parse(text(1), true); err != nil || again != first {
 		t.Error("the same text was read twice")
 	}
 	for i := range 10 {
-		got, err := m.parse(text(i))
+		got, err := m.parse(text(i), true)
 		if err != nil || got.Location() != fmt.Sprint("file:///x/", i) {
 			t.Errorf("%d: %v %v", i, got, err)
 		}
@@ -110,7 +110,7 @@ func TestMetadataAreShared(t *testing.T) {
 	if n := m.entries.Len(); n != 3 || m.size > m.most {
 		t.Errorf("%d are remembered, of %d bytes", n, m.size)
 	}
-	if _, err := m.parse([]byte(`{}`)); err == nil || m.entries.Len() != 3 {
+	if _, err := m.parse([]byte(`{}`), true); err == nil || m.entries.Len() != 3 {
 		t.Errorf("what are no metadata: %v", err)
 	}
 }
