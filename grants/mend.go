@@ -32,6 +32,17 @@ func (s *Statement) Mend(now *Snapshot) *Outcome {
 	return r.outcome()
 }
 
+// Resources are those of the statement, with the way to each.
+func (s *Statement) Resources(root string) []Resource {
+	out := s.places(root)
+	for _, t := range s.Targets {
+		if at := t.Object.resource(root); t.Object.check() == nil && !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
 // places are the resources of catalogs and namespaces that the statement may change.
 func (s *Statement) places(root string) []Resource {
 	var out []Resource

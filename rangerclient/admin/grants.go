@@ -43,6 +43,8 @@ type access struct {
 	// root; where there is one on that root alone it is used as it stands.
 	realm  string
 	rooted map[grants.Resource]bool
+	// others are the policies whose last version is not one that SQE made of the one before.
+	others map[int64]bool
 }
 
 // place is the resource of a policy on every root, in the words of grants.
@@ -122,7 +124,7 @@ func (k *keeper) current(ctx context.Context) (*access, error) {
 }
 
 func (k *keeper) accessTo(ctx context.Context, list []*model.Policy) (_ *access, err error) {
-	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any, Nested: k.config.Options.NestedWildcards == rangerclient.WildcardsAsPolaris}, realm: k.config.Options.Realm, rooted: map[grants.Resource]bool{}}
+	out := &access{Snapshot: &grants.Snapshot{Root: grants.Any, Nested: k.config.Options.NestedWildcards == rangerclient.WildcardsAsPolaris}, realm: k.config.Options.Realm, rooted: map[grants.Resource]bool{}, others: map[int64]bool{}}
 	if out.realm == "" {
 		out.realm = rangerclient.DefaultRealm
 	}
@@ -140,6 +142,7 @@ func (k *keeper) accessTo(ctx context.Context, list []*model.Policy) (_ *access,
 	for _, p := range list {
 		if p.PolicyType == model.AccessPolicy {
 			out.Policies = append(out.Policies, out.policy(k.service(), p))
+			out.others[p.ID] = p.Version > 1 && !knew(p)
 		}
 	}
 	// Of two on the same, the one on every root is the one to change.
@@ -396,6 +399,9 @@ func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statemen
 		if err := k.known(ctx, s); err != nil {
 			return nil, err
 		}
+		if err := k.acknowledge(ctx, now, s, out); err != nil {
+			return nil, err
+		}
 		if len(out.Changes) == 0 {
 			return out, nil
 		}
@@ -411,6 +417,24 @@ func (k *keeper) Apply(ctx context.Context, by policy.Author, s *grants.Statemen
 			return nil, err
 		}
 	}
+}
+
+// acknowledge has what a statement finds as it is to be, and does not change, count as
+// such: what others erased of it before is not to be written again later.
+func (k *keeper) acknowledge(ctx context.Context, now *access, s *grants.Statement, out *grants.Outcome) error {
+	if k.config.ReapplyLost {
+		return nil // nothing that is to come back is missing now
+	}
+	for _, at := range s.Resources(now.Root) {
+		p := now.At(at)
+		if p == nil || !now.others[p.ID] || slices.ContainsFunc(out.Changes, func(c grants.Change) bool { return c.Resource == at }) {
+			continue
+		}
+		if err := k.writer.Acknowledge(ctx, p.ID); KindOf(err) == "" && err != nil {
+			return k.fault(err, k.service())
+		}
+	}
+	return nil
 }
 
 // rerun does a statement to other policies than those for which it was planned.

@@ -56,7 +56,10 @@ func (l Loss) String() string {
 type watched struct {
 	mu      sync.Mutex
 	checked map[int64]int64 // by policy, the version up to which all is accounted for
-	losses  map[int64]Loss
+	// suspect policies bear no trace of SQE, and their history does.
+	suspect    map[int64]bool
+	lookedBack bool
+	losses     map[int64]Loss
 	lost    int64
 	again   int64
 	reapply bool
@@ -101,6 +104,7 @@ func (w *watched) forget(id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.checked, id)
+	delete(w.suspect, id)
 	delete(w.losses, id)
 }
 
@@ -135,15 +139,15 @@ func (w *Writer) Losses() (losses []Loss, lost, restored int64) {
 
 // Look compares policies, as a list or a download has them, with what is known of
 // them, and finds in their history what stale writes erased. It is written again when
-// that is asked for. restored says whether something was. A policy that was not looked
-// at before is one of an earlier run of the server: what its history shows is only
-// told, because statements since then may have counted with it.
+// that is asked for. restored says whether something was. Of a policy that was not
+// looked at before, its own history says what an earlier run of the server had seen
+// (see unseen).
 func (w *Writer) Look(ctx context.Context, list []*model.Policy) (restored bool, err error) {
 	var errs []error
 	for _, p := range list {
 		w.watched.mu.Lock()
 		checked, known := w.watched.checked[p.ID]
-		if !known && (!traces(p) || len(stamped(p)) > 0) {
+		if !known && !w.watched.suspect[p.ID] && (!traces(p) || knew(p)) {
 			w.watched.checked[p.ID], known, checked = p.Version, true, p.Version
 		}
 		w.watched.mu.Unlock()
@@ -164,6 +168,141 @@ func (w *Writer) Look(ctx context.Context, list []*model.Policy) (restored bool,
 		}
 	}
 	return restored, errors.Join(errs...)
+}
+
+// knew reports whether a policy is one that SQE wrote in knowledge of the version before.
+func knew(p *model.Policy) bool {
+	from := stamped(p)
+	return len(from) > 0 && slices.Max(from) == p.Version-1
+}
+
+// strangers bounds how many policies without a trace of SQE are looked at when a server
+// starts, and traceless how many of their last versions.
+const (
+	strangers = 200
+	traceless = 8
+)
+
+// LookBack looks, once, into the history of policies that bear no trace of SQE: whoever
+// writes back what was there before SQE's first statement erases the traces as well.
+// It marks those whose history has one, for Look. Of very many it looks at those that
+// changed last.
+func (w *Writer) LookBack(ctx context.Context, list []*model.Policy) error {
+	w.watched.mu.Lock()
+	first := !w.watched.lookedBack
+	w.watched.lookedBack = true
+	var open []*model.Policy
+	for _, p := range list {
+		if _, known := w.watched.checked[p.ID]; first && !known && !traces(p) && p.Version > 1 {
+			open = append(open, p)
+		}
+	}
+	w.watched.mu.Unlock()
+	slices.SortStableFunc(open, func(a, b *model.Policy) int {
+		return cmp.Or(cmp.Compare(b.UpdateTime, a.UpdateTime), cmp.Compare(b.ID, a.ID))
+	})
+	for _, p := range open[:min(len(open), strangers)] {
+		if err := w.lookBack(ctx, p.ID); KindOf(err) == "" && err != nil {
+			w.watched.mu.Lock()
+			w.watched.lookedBack = false
+			w.watched.mu.Unlock()
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) lookBack(ctx context.Context, id int64) error {
+	now, err := absent(w.server.Policy(ctx, id))
+	if now == nil || err != nil {
+		return err
+	}
+	r, err := newReplay(ctx, w.server, now)
+	if err != nil {
+		return err
+	}
+	earlier := r.before(now.Version)
+	for _, v := range earlier[:min(len(earlier), traceless)] {
+		p, err := r.at(ctx, v)
+		if err != nil {
+			return err
+		}
+		if traces(p) {
+			w.watched.mu.Lock()
+			w.watched.suspect[id] = true
+			w.watched.mu.Unlock()
+			return nil
+		}
+	}
+	return nil
+}
+
+// The doubts about what happened before a server looked.
+const (
+	doubtBefore = "it was lost before this server looked, and statements since then may have counted with it"
+	doubtOld    = "it was lost more than a day before this server looked, so it may have been accepted since"
+	doubtTime   = "it was lost before this server looked, and the policy server does not say when"
+)
+
+// unseen replays a policy of which this run of the server knows nothing. The last
+// version that SQE wrote, in knowledge of the one before, is what every statement of
+// SQE has counted with: one that would have changed nothing because of a loss makes a
+// version too (see Acknowledge). So what was erased after it is as what is found at a
+// poll; of what was erased before it is only told.
+func (w *Writer) unseen(ctx context.Context, r *replay, now *model.Policy) (out *replayed, since int64, err error) {
+	earliest := r.known[max(0, len(r.known)-horizon/2)]
+	for _, v := range slices.Backward(r.known) {
+		if v < earliest {
+			break
+		}
+		p, err := r.at(ctx, v)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !knew(p) {
+			continue
+		}
+		if out, err = r.run(ctx, v); err != nil {
+			return nil, 0, err
+		}
+		if out.lossy != 0 {
+			if at := r.seen[out.lossy].UpdateTime; out.doubt == "" && at == 0 {
+				out.doubt = doubtTime
+			} else if out.doubt == "" && w.watched.now().Sub(time.UnixMilli(at)) > kept {
+				out.doubt = doubtOld
+			}
+			return out, v, nil
+		}
+		break
+	}
+	if out, err = r.run(ctx, earliest); err == nil && out.lossy != 0 && out.doubt == "" {
+		out.doubt = doubtBefore
+	}
+	return out, earliest, err
+}
+
+// Acknowledge is for a statement that changes nothing of a policy. When somebody erased
+// something of it that is not written again, the statement has counted with that: a
+// version with the same content says so to whoever looks at the history later.
+func (w *Writer) Acknowledge(ctx context.Context, id int64) error {
+	done, err := w.exclusive(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	now, err := absent(w.server.Policy(ctx, id))
+	if now == nil || err != nil || knew(now) {
+		return err
+	}
+	r, err := newReplay(ctx, w.server, now)
+	if err != nil {
+		return err
+	}
+	out, _, err := w.unseen(ctx, r, now)
+	if err != nil || out.lossy == 0 {
+		return err
+	}
+	return newPush(w, now, clone(now)).run(context.WithoutCancel(ctx))
 }
 
 // look is Look for one policy; whoever calls it has the turn to write.
@@ -189,20 +328,18 @@ func (w *Writer) look(ctx context.Context, id, checked int64, known bool) (resto
 			return restored, err
 		}
 		since := checked
-		if !known || !slices.Contains(r.known, since) {
-			since = r.known[max(0, len(r.known)-horizon/2)]
-			known = false
+		var out *replayed
+		if known = known && slices.Contains(r.known, since); known {
+			out, err = r.run(ctx, since)
+		} else {
+			out, since, err = w.unseen(ctx, r, now)
 		}
-		out, err := r.run(ctx, since)
 		if err != nil {
 			return restored, err
 		}
 		if out.lossy == 0 {
 			w.settled(id, since, now)
 			return restored, nil
-		}
-		if !known && out.doubt == "" {
-			out.doubt = "it was lost before this server looked"
 		}
 		l := w.loss(r, now, out)
 		again := w.watched.reapply && out.doubt == ""
@@ -213,6 +350,7 @@ func (w *Writer) look(ctx context.Context, id, checked int64, known bool) (resto
 				restored = true
 				l.Restored = w.watched.now()
 				w.watched.add(l)
+				checked, known = since, true
 				continue // somebody may have overwritten that in turn
 			case KindOf(err) == Conflict, KindOf(err) == NotFound, errors.As(err, new(*MergeConflict)):
 				continue

@@ -12,7 +12,9 @@ var _ rangerclient.Watcher = (*Administrator)(nil)
 
 // Look implements rangerclient.Watcher.
 func (a *Administrator) Look(ctx context.Context, policies []*model.Policy, roles []*model.Role) error {
+	back := a.writer.LookBack(ctx, policies)
 	restored, err := a.writer.Look(ctx, policies)
+	err = errors.Join(back, err)
 	if restored {
 		if rerr := a.config.Reload(ctx); err == nil {
 			err = rerr

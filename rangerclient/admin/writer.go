@@ -75,7 +75,7 @@ func NewWriter(s Server) *Writer {
 		pause: func(attempt int) time.Duration {
 			return time.Duration(10+rand.IntN(40*(attempt+1))) * time.Millisecond
 		},
-		watched: watched{checked: map[int64]int64{}, losses: map[int64]Loss{}, now: time.Now},
+		watched: watched{checked: map[int64]int64{}, suspect: map[int64]bool{}, losses: map[int64]Loss{}, now: time.Now},
 	}
 }
 

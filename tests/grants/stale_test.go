@@ -60,11 +60,7 @@ func TestStaleWriter(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if l.Restored.IsZero() {
-			// A server that sees a policy for the first time leaves that to the one that
-			// made it.
-			if !strings.Contains(l.Doubt, "before this server looked") {
-				t.Errorf("not written again: %s", l)
-			}
+			t.Errorf("not written again: %s", l)
 			return
 		}
 		restored++
@@ -352,46 +348,6 @@ func TestLost(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestLostBefore: what was lost before a server started is told and not written again:
-// statements since then may have counted with it.
-func TestLostBefore(t *testing.T) {
-	ctx := context.Background()
-	server, administrator := administrators(t)
-	first := administrator(server(), true, nil)
-	for _, user := range []string{"ann", "ben"} {
-		if _, err := first.Grants().Apply(ctx, policy.Author{User: "root"}, grantOn(grants.Grant, "t", user)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := server()
-	list, err := s.Policies(ctx, "polaris")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.PolicyAt(ctx, list[len(list)-1].ID, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.ID, p.Description = list[len(list)-1].ID, "by hand"
-	if _, err := s.UpdatePolicy(ctx, p); err != nil {
-		t.Fatal(err)
-	}
-	var told []admin.Loss
-	second := administrator(server(), true, func(l admin.Loss) { told = append(told, l) })
-	if list, err = s.Policies(ctx, "polaris"); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Look(ctx, list, nil); err != nil {
-		t.Fatal(err)
-	}
-	if len(told) != 1 || !told[0].Restored.IsZero() || !strings.Contains(told[0].String(), "before this server looked") {
-		t.Errorf("told: %v", told)
-	}
-	if now, err := s.Policy(ctx, p.ID); err != nil || now.Version != 3 {
-		t.Errorf("version %d, %v", now.Version, err)
 	}
 }
 
