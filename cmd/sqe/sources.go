@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -111,7 +114,7 @@ func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Admini
 		a, err := admin.New(server, admin.Config{
 			Source: p.Name, DataService: p.DataService, PolarisService: p.PolarisService, Options: sourceOptions(p),
 			ProjectTags: p.ProjectTags, GroupsAsRoles: p.GroupsAsRoles, Reload: source.Reload,
-			ReapplyLost: p.ReapplyLost, Lost: in.lost, RangerDecides: p.GrantAuthority == "ranger",
+			ReapplyLost: p.ReapplyLost, Lost: in.lost, RangerDecides: p.GrantAuthority == "ranger", RolesFile: in.rolesFile(p),
 		})
 		if err != nil {
 			return nil, err
@@ -119,6 +122,12 @@ func (in *instance) openAdministrators(sources []policy.Source) ([]policy.Admini
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// rolesFile keeps what statements said of the members of roles of a policy source.
+func (in *instance) rolesFile(p config.Policy) string {
+	sum := sha256.Sum256([]byte(p.Name + "\x00" + p.URL))
+	return filepath.Join(string(in.config.Server.StateDirectory), "roles-"+hex.EncodeToString(sum[:6])+".jsonl")
 }
 
 // watchPolicies has those who write policies look after what others make of them.

@@ -32,6 +32,9 @@ type Config struct {
 	// Lost is told of such changes; nil: nobody is.
 	ReapplyLost bool
 	Lost        func(Loss)
+	// RolesFile keeps what statements said of the members of roles for the next start of
+	// the server; "": nothing is kept.
+	RolesFile string
 }
 
 // Administrator is policy.Administrator for a policy server.
@@ -51,7 +54,11 @@ func New(s Server, c Config) (*Administrator, error) {
 	}
 	a := &Administrator{config: c, server: s, writer: NewWriter(s)}
 	a.writer.WatchLosses(c.ReapplyLost, c.Lost)
-	a.keeper = &keeper{Administrator: a}
+	members, err := openMemberships(c.RolesFile, a.writer.watched.now())
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "policy source %s: %s", c.Source, err)
+	}
+	a.keeper = &keeper{Administrator: a, members: members}
 	return a, nil
 }
 

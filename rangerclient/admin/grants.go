@@ -19,7 +19,7 @@ import (
 type keeper struct {
 	*Administrator
 	lock    sync.Mutex
-	members memberships
+	members *memberships
 }
 
 var (

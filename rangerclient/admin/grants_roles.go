@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -73,8 +74,15 @@ func (k *keeper) DropRole(ctx context.Context, by policy.Author, name string) er
 	if err != nil {
 		return k.fault(err, k.service())
 	}
-	k.members.forget(name)
+	if err := k.members.forget(name); err != nil {
+		return k.forgets(err, name)
+	}
 	return k.done(ctx, "that the role "+name+" is dropped")
+}
+
+// forgets is the error of a statement whose role is as it said, and cannot be remembered.
+func (k *keeper) forgets(cause error, role string) error {
+	return fault.Wrap(fault.Unavailable, cause, "the role %s is as the statement says, but server.state-directory cannot be written, so that it would not be found out after a restart when others undo it; see to the folder", role)
 }
 
 func noRole(name string) error {
@@ -106,12 +114,14 @@ func (k *keeper) AlterRole(ctx context.Context, by policy.Author, name string, a
 		}
 		more, less := pending(role, add, true), pending(role, remove, false)
 		if more == nil && less == nil {
-			k.members.remember(name, add, true)
-			k.members.remember(name, remove, false)
-			if n == 0 {
-				return nil
+			kept := errors.Join(k.members.remember(role, add, true), k.members.remember(role, remove, false))
+			if n > 0 {
+				err = k.done(ctx, "the role "+name)
 			}
-			return k.done(ctx, "the role "+name)
+			if kept != nil {
+				err = errors.Join(err, k.forgets(kept, name))
+			}
+			return err
 		}
 		if n > 1 {
 			if err := k.writer.sleep(ctx); err != nil {

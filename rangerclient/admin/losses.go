@@ -40,7 +40,13 @@ func (l Loss) String() string {
 		by = " by " + l.By
 	}
 	if l.Role != "" {
-		return fmt.Sprintf("role %q, as it was saved%s, %s; it is left so: %s", l.Role, by, strings.Join(l.What, ", "), l.Doubt)
+		left := "it is left so: " + l.Doubt
+		if !l.Restored.IsZero() {
+			left = "it was written again"
+		} else if l.Doubt == "" {
+			left = "it is left so (reapply-lost-grants is off)"
+		}
+		return fmt.Sprintf("role %q, as it was saved%s, %s; %s", l.Role, by, strings.Join(l.What, ", "), left)
 	}
 	out := fmt.Sprintf("policy %q (id %d) in service %s: version %d, written%s without knowledge of the one before, erased %s", l.Policy, l.ID, l.Service, l.Version, by, strings.Join(l.What, ", "))
 	switch {
@@ -60,11 +66,11 @@ type watched struct {
 	suspect    map[int64]bool
 	lookedBack bool
 	losses     map[int64]Loss
-	lost    int64
-	again   int64
-	reapply bool
-	report  func(Loss)
-	now     func() time.Time
+	lost       int64
+	again      int64
+	reapply    bool
+	report     func(Loss)
+	now        func() time.Time
 }
 
 // kept is how long a loss is shown, unless it is made up for before.

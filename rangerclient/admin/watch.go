@@ -15,12 +15,13 @@ func (a *Administrator) Look(ctx context.Context, policies []*model.Policy, role
 	back := a.writer.LookBack(ctx, policies)
 	restored, err := a.writer.Look(ctx, policies)
 	err = errors.Join(back, err)
-	if restored {
+	again, rolesErr := a.keeper.lookRoles(ctx, roles)
+	if restored || again {
 		if rerr := a.config.Reload(ctx); err == nil {
 			err = rerr
 		}
 	}
-	return errors.Join(err, a.keeper.lookRoles(ctx, roles))
+	return errors.Join(err, rolesErr)
 }
 
 // Notes implements rangerclient.Watcher.
@@ -29,9 +30,9 @@ func (a *Administrator) Notes() (notes []string, lost, restored int64) {
 	for _, l := range losses {
 		notes = append(notes, l.String())
 	}
-	members, more := a.keeper.members.list(a.writer.watched.now())
+	members, more, again := a.keeper.members.list(a.writer.watched.now())
 	for _, l := range members {
 		notes = append(notes, l.String())
 	}
-	return notes, lost + more, restored
+	return notes, lost + more, restored + again
 }

@@ -73,7 +73,8 @@ func TestLostBefore(t *testing.T) {
 	}{
 		"while down": {
 			func(r *run) { both(r, true); stale(r, 1, other) },
-			[]string{"ann", "ben", "other"}, "", false,
+			[]string{"ann", "ben", "other"},
+			"", false,
 		},
 		"a revoke, while down": {
 			func(r *run) {
@@ -81,7 +82,8 @@ func TestLostBefore(t *testing.T) {
 				apply(r, a, grants.Revoke, "ann")
 				stale(r, 2, other)
 			},
-			[]string{"ben", "other"}, "", false,
+			[]string{"ben", "other"},
+			"", false,
 		},
 		"twice, while down": {
 			func(r *run) {
@@ -89,7 +91,8 @@ func TestLostBefore(t *testing.T) {
 				stale(r, 1, other)
 				stale(r, 3, func(p *model.Policy) { p.Description = "by hand" })
 			},
-			[]string{"ann", "ben", "other"}, "", false,
+			[]string{"ann", "ben", "other"},
+			"", false,
 		},
 		"by one who knew none of SQE's versions": {
 			func(r *run) {
@@ -106,7 +109,8 @@ func TestLostBefore(t *testing.T) {
 				both(r, true)
 				stale(r, 1, other)
 			},
-			[]string{"ann", "ben", "cat", "other"}, "", false,
+			[]string{"ann", "ben", "cat", "other"},
+			"", false,
 		},
 		"on purpose": {
 			func(r *run) {
@@ -118,7 +122,8 @@ func TestLostBefore(t *testing.T) {
 					}
 				})
 			},
-			[]string{"ann"}, "", true,
+			[]string{"ann"},
+			"", true,
 		},
 		"on purpose, over what was lost": {
 			// Who removed ann had seen the version without ben.
@@ -129,11 +134,13 @@ func TestLostBefore(t *testing.T) {
 					p.PolicyItems = slices.DeleteFunc(p.PolicyItems, func(i *model.Item) bool { return slices.Equal(i.Users, []string{"ann"}) })
 				})
 			},
-			[]string{"ben", "other"}, "", false,
+			[]string{"ben", "other"},
+			"", false,
 		},
 		"an old version put back": {
 			func(r *run) { both(r, true); stale(r, 1, func(*model.Policy) {}) },
-			[]string{"ann"}, "which may be meant", false,
+			[]string{"ann"},
+			"which may be meant", false,
 		},
 		"and a statement that changed something since": {
 			func(r *run) {
@@ -141,7 +148,8 @@ func TestLostBefore(t *testing.T) {
 				stale(r, 1, other)
 				apply(r, a, grants.Revoke, "ann")
 			},
-			[]string{"other"}, "", true,
+			[]string{"other"},
+			"", true,
 		},
 		"and a statement that had nothing to change since": {
 			// The REVOKE was meant for what was erased already.
@@ -150,7 +158,8 @@ func TestLostBefore(t *testing.T) {
 				stale(r, 1, other)
 				apply(r, a, grants.Revoke, "ben")
 			},
-			[]string{"ann", "other"}, "", true,
+			[]string{"ann", "other"},
+			"", true,
 		},
 		"and somebody wrote since what a statement had counted with": {
 			func(r *run) {
@@ -159,7 +168,8 @@ func TestLostBefore(t *testing.T) {
 				apply(r, a, grants.Revoke, "ben")
 				stale(r, 4, func(p *model.Policy) { p.Description = "by hand" })
 			},
-			[]string{"ann", "other"}, "before this server looked", false,
+			[]string{"ann", "other"},
+			"before this server looked", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
