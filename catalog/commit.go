@@ -348,12 +348,10 @@ func (c *SQL) removeOldMetadata(ctx context.Context, before, after table.Metadat
 // evict implements backend.
 func (c *SQL) evict(t *plan.Table) {
 	key := tableKey{t.Version, t.Name.Key()}
-	c.tables.Remove(key)
-	for _, k := range c.plans.Keys() {
-		if k.tableKey == key {
-			c.plans.Remove(k)
-		}
-	}
+	c.memory.forgetIf(func(k any) bool {
+		made, ok := k.(planKey)
+		return k == any(key) || ok && made.tableKey == key
+	})
 }
 
 // readOnly is the catalog of the tables that are handed out: they commit through

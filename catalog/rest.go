@@ -51,6 +51,7 @@ type restTable struct {
 	vended  bool // it opens files with credentials of one statement
 	mu      sync.Mutex
 	plans   map[planKey]*plan.Table
+	grew    func(by int64) // tells that there are more plans; nil where it is not kept
 }
 
 // RESTOptions say how a REST catalog is used.
@@ -63,9 +64,9 @@ type RESTOptions struct {
 	// Bound is how old the right to see something may be; 0 is 5 s, less than 0 asks
 	// each time.
 	Bound time.Duration
-	// CachedTables is how many loaded tables are kept in memory, of all principals
-	// together; 0 is 1,000.
-	CachedTables int
+	// Memory is how many bytes are kept of what the catalog answered, for all principals
+	// together; 0 is 128 MiB. The metadata of answers that are not kept need half of it.
+	Memory int64
 	// Log is told what the catalog refused; nil is slog's default.
 	Log *slog.Logger
 	// Refused is told it too, nil: nobody. It must not ask the catalog.
@@ -88,8 +89,8 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 	if o.Bound == 0 {
 		o.Bound = defaultBound
 	}
-	if o.CachedTables == 0 {
-		o.CachedTables = 1000
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -99,10 +100,11 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 		client: client, local: o.Local, stores: o.Objects, bound: o.Bound, log: o.Log, told: o.Refused, now: time.Now,
 	}
 	c.backend = c
-	if o.CachedTables < 0 {
-		return nil, fault.New(fault.Config, "The number of cached tables of catalog '%s' must be positive", name)
+	if o.Memory < 0 {
+		return nil, fault.New(fault.Config, "The memory for the metadata of catalog '%s' must be positive", name)
 	}
-	c.cache.make(o.CachedTables)
+	c.cache.retained = newRetained(o.Memory / 2)
+	client.KeepMetadata(o.Memory / 2)
 	return c, nil
 }
 
@@ -231,7 +233,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 			return a.table, a.err
 		}
 	}
-	old, ok := recall(ctx, c.cache.tables, key)
+	old, ok := recall[*restTable](ctx, c.cache.retained, key)
 	etag := ""
 	if ok {
 		old.mu.Lock()
@@ -260,12 +262,12 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		return old, nil
 	}
 	if err != nil {
-		c.cache.tables.Remove(key)
+		c.cache.forget(key)
 		return nil, c.missed(ctx, key, asked, before, c.tableFault(ctx, err, name, true), err, name)
 	}
 	loaded, err := c.admit(name, answer, nil, c.loadedAgain(name, answer))
 	if err != nil {
-		c.cache.tables.Remove(key)
+		c.cache.forget(key)
 		return nil, err
 	}
 	if rest.IsMetadataOnly(ctx) {
@@ -273,7 +275,10 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	}
 	loaded.until = c.until(answer, asked)
 	if !loaded.vended {
-		c.cache.add(before, func() { remember(ctx, c.cache.tables, key, loaded) })
+		c.cache.add(before, func() {
+			loaded.grew = func(by int64) { c.cache.grew(key, loaded, by) }
+			c.cache.remember(ctx, key, loaded, entrySize, sharing{answer.Location, sizeOfMetadata(answer.Metadata)})
+		})
 	}
 	return loaded, nil
 }
@@ -338,6 +343,9 @@ func (t *restTable) plan(name plan.TableName, at plan.AsOf, metadata string) (*p
 	}
 	if at.Time.IsZero() && len(t.plans) < 100 {
 		t.plans[key] = p
+		if t.grew != nil {
+			t.grew(sizeOfTable(p))
+		}
 	}
 	return p, nil
 }

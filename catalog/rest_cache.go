@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"sqe/catalog/rest"
@@ -41,21 +40,6 @@ func MetadataOnly(ctx context.Context) context.Context { return rest.MetadataOnl
 // those that statements read again and again.
 func Aside(ctx context.Context) context.Context { return rest.Aside(ctx) }
 
-// recall is what a cache has of a key, which counts as a use of it unless ctx is aside.
-func recall[K comparable, V any](ctx context.Context, from *lru.Cache[K, V], key K) (V, bool) {
-	if rest.IsAside(ctx) {
-		return from.Peek(key)
-	}
-	return from.Get(key)
-}
-
-// remember adds to a cache, unless ctx is aside.
-func remember[K comparable, V any](ctx context.Context, to *lru.Cache[K, V], key K, value V) {
-	if !rest.IsAside(ctx) {
-		to.Add(key, value)
-	}
-}
-
 // tableScoped is a table as it is asked for with ctx. Who may see the definition may not
 // be one who may read the rows.
 func tableScoped(ctx context.Context, scope string, name plan.TableName) scoped {
@@ -80,38 +64,34 @@ type absence struct {
 	until   time.Time
 }
 
-// restCache keeps answers of the catalog by who asked. All of it is bounded by number.
-type restCache struct {
-	tables *lru.Cache[scoped, *restTable]
-	views  *lru.Cache[scoped, kept[*View]]
-	lists  *lru.Cache[scoped, kept[any]]
-	absent *lru.Cache[scoped, absence]
+// Keys of what is not a table or view that was shown.
+type (
+	listKey   scoped
+	absentKey scoped
+)
 
-	mu sync.Mutex
+// restCache keeps answers of the catalog by who asked: of tables *restTable, of views
+// kept[*View], by listKey kept[any] and by absentKey absence.
+type restCache struct {
+	*retained
+
+	changing sync.Mutex
 	// changes counts what this process changed: what was asked for before a change is
 	// not kept after it.
 	changes uint64
 }
 
-// make sets the number of entries of each kind, which is positive.
-func (k *restCache) make(n int) {
-	k.tables, _ = lru.New[scoped, *restTable](n)
-	k.views, _ = lru.New[scoped, kept[*View]](n)
-	k.lists, _ = lru.New[scoped, kept[any]](n)
-	k.absent, _ = lru.New[scoped, absence](n)
-}
-
 // now is the count of changes, to be taken before the catalog is asked.
 func (k *restCache) now() uint64 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.changing.Lock()
+	defer k.changing.Unlock()
 	return k.changes
 }
 
 // add keeps an answer, unless something was changed since it was asked for.
 func (k *restCache) add(before uint64, add func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.changing.Lock()
+	defer k.changing.Unlock()
 	if before == k.changes {
 		add()
 	}
@@ -120,28 +100,22 @@ func (k *restCache) add(before uint64, add func()) {
 // changed forgets the lists, what was absent and, of a table or view, what is known.
 func (c *REST) changed(names ...plan.TableName) {
 	k := &c.cache
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.changing.Lock()
+	defer k.changing.Unlock()
 	k.changes++
-	k.lists.Purge()
-	k.absent.Purge()
+	changed := map[string]bool{}
 	for _, n := range names {
-		for _, key := range k.tables.Keys() {
-			if key.what == tableKind+n.Key() || key.what == definitionKind+n.Key() {
-				k.tables.Remove(key)
-			}
-		}
-		for _, key := range k.views.Keys() {
-			if key.what == viewKind+n.Key() {
-				k.views.Remove(key)
-			}
-		}
+		changed[tableKind+n.Key()], changed[definitionKind+n.Key()], changed[viewKind+n.Key()] = true, true, true
 	}
+	k.forgetIf(func(key any) bool {
+		shown, ok := key.(scoped)
+		return !ok || changed[shown.what]
+	})
 }
 
 // absence is the fault that is kept of an object that was not shown; false: none is.
 func (c *REST) absence(ctx context.Context, key scoped, asked time.Time) (ok bool, err error) {
-	a, ok := recall(ctx, c.cache.absent, key)
+	a, ok := recall[absence](ctx, c.cache.retained, absentKey(key))
 	if !ok || !asked.Before(a.until) {
 		return false, nil
 	}
@@ -162,14 +136,14 @@ func (c *REST) missed(ctx context.Context, key scoped, asked time.Time, before u
 	if statusOf(cause) == http.StatusForbidden {
 		a.refused = cause
 	}
-	c.cache.add(before, func() { remember(ctx, c.cache.absent, key, a) })
+	c.cache.add(before, func() { c.cache.remember(ctx, absentKey(key), a, entrySize, sharing{}) })
 	return err
 }
 
 // isView reports whether the scope was shown a view of that name within the bound: it
 // was no table then.
 func (c *REST) isView(ctx context.Context, scope string, name plan.TableName, asked time.Time) bool {
-	v, ok := recall(ctx, c.cache.views, scoped{scope, viewKind + name.Key()})
+	v, ok := recall[kept[*View]](ctx, c.cache.retained, scoped{scope, viewKind + name.Key()})
 	return ok && asked.Before(v.until)
 }
 
@@ -185,7 +159,7 @@ func listed[T any](ctx context.Context, c *REST, what string, object plan.TableN
 		return none, c.failed(ctx, err)
 	}
 	key, asked := scoped{scope, what}, c.now()
-	if k, ok := recall(ctx, c.cache.lists, key); ok && asked.Before(k.until) {
+	if k, ok := recall[kept[any]](ctx, c.cache.retained, listKey(key)); ok && asked.Before(k.until) {
 		return k.is.(T), nil
 	}
 	if ok, err := c.absence(ctx, key, asked); ok {
@@ -199,7 +173,9 @@ func listed[T any](ctx context.Context, c *REST, what string, object plan.TableN
 	if err != nil {
 		return none, c.missed(ctx, key, asked, before, err, err, object)
 	}
-	c.cache.add(before, func() { remember(ctx, c.cache.lists, key, kept[any]{list, asked.Add(c.bound)}) })
+	c.cache.add(before, func() {
+		c.cache.remember(ctx, listKey(key), kept[any]{list, asked.Add(c.bound)}, entrySize+sizeOfList(any(list)), sharing{})
+	})
 	return list, nil
 }
 
@@ -299,7 +275,7 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 // kept reports whether it is known what a scope is shown of a name.
 func (c *REST) kept(ctx context.Context, scope string, w Wanted) bool {
 	now := c.now()
-	if t, ok := recall(ctx, c.cache.tables, scoped{scope, tableKind + w.Name.Key()}); ok && w.Table {
+	if t, ok := recall[*restTable](ctx, c.cache.retained, scoped{scope, tableKind + w.Name.Key()}); ok && w.Table {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return now.Before(t.until)

@@ -135,12 +135,12 @@ func TestRESTMetadataOnly(t *testing.T) {
 // no failure but an absence is kept.
 func TestRESTAbsentBounded(t *testing.T) {
 	f := newFakeREST(t)
-	c := remote(t, f.URL, rest.Options{}, RESTOptions{Local: f.dir, CachedTables: 10, Bound: time.Hour})
+	c := remote(t, f.URL, rest.Options{}, RESTOptions{Local: f.dir, Memory: 20 * entrySize, Bound: time.Hour})
 	for i := range 50 {
 		wants(t, "none", second(c.Table(as("alice"), name("sales", fmt.Sprint("none", i)), plan.AsOf{}, "")), fault.NotFound, "doesn't exist")
 	}
-	if n := c.cache.absent.Len(); n != 10 {
-		t.Errorf("%d names are kept, want 10", n)
+	if n := c.cache.entries.Len(); n != 10 {
+		t.Errorf("%d names are kept, want 10 in half of the memory", n)
 	}
 	for _, status := range []int{401, 429, 500, 501, 400} {
 		f.before = func(w http.ResponseWriter, r *http.Request) bool {

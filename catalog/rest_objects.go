@@ -159,7 +159,7 @@ func (c *REST) View(ctx context.Context, name plan.TableName) (*View, error) {
 		return nil, c.failed(ctx, err)
 	}
 	key, asked := scoped{scope, viewKind + name.Key()}, c.now()
-	if k, ok := recall(ctx, c.cache.views, key); ok && asked.Before(k.until) {
+	if k, ok := recall[kept[*View]](ctx, c.cache.retained, key); ok && asked.Before(k.until) {
 		return k.is, nil
 	}
 	if ok, err := c.absence(ctx, key, asked); ok {
@@ -168,14 +168,16 @@ func (c *REST) View(ctx context.Context, name plan.TableName) (*View, error) {
 	before := c.cache.now()
 	loaded, cause, err := c.askView(ctx, name)
 	if err != nil {
-		c.cache.views.Remove(key)
+		c.cache.forget(key)
 		return nil, c.missed(ctx, key, asked, before, err, cause, name)
 	}
 	v, err := planView(loaded, name, c.storedName())
 	if err != nil {
 		return nil, err
 	}
-	c.cache.add(before, func() { remember(ctx, c.cache.views, key, kept[*View]{v, asked.Add(c.bound)}) })
+	c.cache.add(before, func() {
+		c.cache.remember(ctx, key, kept[*View]{v, asked.Add(c.bound)}, entrySize+sizeOfView(v), sharing{})
+	})
 	return v, nil
 }
 

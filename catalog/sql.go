@@ -18,7 +18,6 @@ import (
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/view"
-	lru "github.com/hashicorp/golang-lru/v2"
 	_ "modernc.org/sqlite" // driver "sqlite"
 
 	"sqe/catalog/objects"
@@ -44,13 +43,14 @@ type SQL struct {
 
 	locate, locateView *sql.Stmt
 
-	tables *lru.Cache[tableKey, *table.Table]
-	plans  *lru.Cache[planKey, *plan.Table]
-	views  *lru.Cache[tableKey, *View]
+	// memory keeps *table.Table by tableKey, *plan.Table by planKey and *View by viewKey.
+	memory *retained
 }
 
 // tableKey: a renamed table keeps its metadata location.
 type tableKey struct{ location, name string }
+
+type viewKey tableKey
 
 type planKey struct {
 	tableKey
@@ -60,15 +60,15 @@ type planKey struct {
 }
 
 // SQLOptions say how to open a catalog. The zero value opens an existing one and
-// keeps 1,000 tables in memory.
+// keeps 128 MiB of metadata in memory.
 type SQLOptions struct {
 	// Create makes the database file and its folder when they are missing.
 	Create bool
 	// StoredName is the catalog's name in the database, where one file may hold
 	// several catalogs; "" is the name that it has here.
 	StoredName string
-	// CachedTables is how many tables are kept in memory; 0 is 1,000.
-	CachedTables int
+	// Memory is how many bytes are kept of metadata; 0 is 128 MiB.
+	Memory int64
 	// Objects opens the warehouse where that is in an object store ("s3://bucket/folder").
 	Objects *objects.Client
 }
@@ -163,15 +163,13 @@ func newSQL(name string, db *database, dialect icebergsql.SupportedDialect, prop
 			return nil, unavailable(name, err)
 		}
 	}
-	n := o.CachedTables
-	if n == 0 {
-		n = 1000
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
 	}
-	if c.tables, err = lru.New[tableKey, *table.Table](n); err != nil {
-		return nil, fault.Wrap(fault.Config, err, "The number of cached tables of catalog '%s' must be positive", name)
+	if o.Memory < 0 {
+		return nil, fault.New(fault.Config, "The memory for the metadata of catalog '%s' must be positive", name)
 	}
-	c.plans, _ = lru.New[planKey, *plan.Table](2 * n) // n is positive
-	c.views, _ = lru.New[tableKey, *View](n)
+	c.memory = newRetained(o.Memory)
 	return c, nil
 }
 
@@ -287,7 +285,7 @@ func (c *SQL) Table(ctx context.Context, name plan.TableName, at plan.AsOf, meta
 	}
 	key := planKey{tableKey: tableKey{location, name.Key()}, snapshot: at.Snapshot, ref: at.Ref, metadata: metadata}
 	if at.Time.IsZero() {
-		if t, ok := recall(ctx, c.plans, key); ok {
+		if t, ok := recall[*plan.Table](ctx, c.memory, key); ok {
 			return t, nil
 		}
 	}
@@ -300,7 +298,7 @@ func (c *SQL) Table(ctx context.Context, name plan.TableName, at plan.AsOf, meta
 		return nil, err
 	}
 	if at.Time.IsZero() {
-		remember(ctx, c.plans, key, t)
+		c.memory.remember(ctx, key, t, entrySize+sizeOfTable(t), c.metadata(key.location, loaded))
 	}
 	return t, nil
 }
@@ -340,7 +338,7 @@ func (c *SQL) location(ctx context.Context, find *sql.Stmt, name plan.TableName)
 }
 
 func (c *SQL) load(ctx context.Context, name plan.TableName, key tableKey) (t *table.Table, err error) {
-	if t, ok := recall(ctx, c.tables, key); ok {
+	if t, ok := recall[*table.Table](ctx, c.memory, key); ok {
 		return t, nil
 	}
 	err = guarded(func() error {
@@ -351,8 +349,13 @@ func (c *SQL) load(ctx context.Context, name plan.TableName, key tableKey) (t *t
 	if err != nil {
 		return nil, broken(ctx, err, name)
 	}
-	remember(ctx, c.tables, key, t)
+	c.memory.remember(ctx, key, t, entrySize, c.metadata(key.location, t))
 	return t, nil
+}
+
+// metadata are what all that is made of a table at a location holds.
+func (c *SQL) metadata(location string, t *table.Table) sharing {
+	return sharing{location, sizeOfMetadata(t.Metadata())}
 }
 
 // View implements Catalog.
@@ -362,7 +365,7 @@ func (c *SQL) View(ctx context.Context, name plan.TableName) (*View, error) {
 		return nil, err
 	}
 	key := tableKey{location, name.Key()}
-	if v, ok := recall(ctx, c.views, key); ok {
+	if v, ok := recall[*View](ctx, c.memory, viewKey(key)); ok {
 		return v, nil
 	}
 	var loaded *view.View
@@ -377,7 +380,7 @@ func (c *SQL) View(ctx context.Context, name plan.TableName) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	remember(ctx, c.views, key, v)
+	c.memory.remember(ctx, viewKey(key), v, entrySize+sizeOfView(v), sharing{})
 	return v, nil
 }
 

@@ -16,6 +16,8 @@ type Catalog struct {
 	ManagedBy  string `key:"access-managed-by" doc:"Where access to the catalog is managed, when that is not in the policies of this server, such as \"the roles of Polaris, https://polaris.example\". GRANT, DENY and REVOKE on it are then refused with these words; \"\": here."`
 	TagLineage string `key:"tag-lineage" default:"carry" oneof:"carry warn refuse" doc:"What a statement does that writes values of tagged columns into a table of this catalog: put the tags on the columns that get them, warn only, or refuse (docs/policies.md, \"Tags travel\")."`
 
+	Memory Size `key:"metadata-memory" default:"128MiB" min:"1MiB" doc:"Memory for what is known of tables, views and lists of this catalog, of all users together, as estimated; the least used goes first. 10,000 tables of 20 columns and a few snapshots take about 128MiB."`
+
 	Path Path `key:"path" doc:"sqlite, required: the SQLite file."`
 
 	DSN        Secret `key:"dsn" doc:"postgres, required: address of the database, such as \"postgres://sqe:secret@db.example/iceberg?sslmode=verify-full\". The tables are made when they are missing."`

@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 		Engine: Engine{MemoryLimit: 1 << 30, WriteMemory: 256 << 20, TempDirectory: "/etc/sqe/tmp", MaxConcurrent: 16, RowLimit: 1_000_000, ByteLimit: 256 << 20},
 		Cache:  ObjectCache{Directory: "/etc/sqe/object-cache"},
 		Catalogs: []Catalog{{
-			Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry",
+			Name: "demo", Kind: "sqlite", Path: "/etc/sqe/catalog.db", Warehouse: "/lake", Default: true, TagLineage: "carry", Memory: 128 << 20,
 			Identity: "user", Delegation: "vended-credentials", MaxAge: Duration(5 * time.Second), Timeout: Duration(30 * time.Second),
 			S3Region: "us-east-1", S3PathStyle: true, S3Timeout: Duration(30 * time.Second),
 		}},

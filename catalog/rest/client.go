@@ -79,7 +79,7 @@ func New(o Options) (*Client, error) {
 	c.address = u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/v1")
 	c.large = semaphore.NewWeighted(o.MaxAnswer)
 	c.configs, _ = lru.New[string, settings](1000) // is positive
-	c.metadata.make(o.MaxAnswer)
+	c.KeepMetadata(keptMetadata)
 	return c, nil
 }
 

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"crypto/sha256"
+	"math"
 	"sync"
 
 	"github.com/apache/iceberg-go/table"
@@ -23,13 +24,22 @@ type parsed struct {
 	size int64
 }
 
-// manyMetadata is how many are remembered at most.
-const manyMetadata = 1000
+// textToMemory is how much larger metadata are in memory than their text, as measured.
+const textToMemory = 3
+
+// keptMetadata is what is remembered unless somebody says otherwise, in bytes.
+const keptMetadata = 64 << 20
+
+// KeepMetadata bounds what is remembered of metadata, in bytes of memory, and forgets
+// what there is.
+func (c *Client) KeepMetadata(most int64) { c.metadata.make(most / textToMemory) }
 
 // make bounds the texts of what is remembered, in bytes.
 func (m *metadata) make(most int64) {
-	m.most = most
-	m.entries, _ = lru.NewLRU(manyMetadata, func(_ [sha256.Size]byte, p parsed) { m.size -= p.size })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.most, m.size = most, 0
+	m.entries, _ = lru.NewLRU(math.MaxInt, func(_ [sha256.Size]byte, p parsed) { m.size -= p.size })
 }
 
 // parse reads metadata. The answer is shared and must not be changed. It is remembered
@@ -63,7 +73,7 @@ func (m *metadata) parse(text []byte, keep bool) (table.Metadata, error) {
 		m.entries.Add(key, p)
 		m.size += p.size
 	}
-	for m.size > m.most {
+	for m.size > m.most && m.entries.Len() > 1 {
 		m.entries.RemoveOldest()
 	}
 	return p.is, nil

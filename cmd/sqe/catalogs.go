@@ -53,7 +53,7 @@ func openCatalog(c config.Catalog, cache *objects.Cache, log *slog.Logger, refus
 	if err != nil {
 		return nil, err
 	}
-	o := catalog.SQLOptions{StoredName: c.StoredName}
+	o := catalog.SQLOptions{StoredName: c.StoredName, Memory: int64(c.Memory)}
 	if c.Kind != "rest" && objects.Is(string(c.Warehouse)) {
 		if o.Objects, err = objects.New(store); err != nil {
 			return nil, fault.Wrap(fault.Config, err, "catalog %s: %s", c.Name, err)
@@ -130,7 +130,7 @@ func openREST(c config.Catalog, store objects.Options, log *slog.Logger, refused
 	if bound == 0 {
 		bound = -1 // each time
 	}
-	o := catalog.RESTOptions{Bound: bound, Log: log, Refused: refused, Objects: catalog.ObjectStores{Options: store, AllowHTTP: c.AllowHTTP}}
+	o := catalog.RESTOptions{Bound: bound, Memory: int64(c.Memory), Log: log, Refused: refused, Objects: catalog.ObjectStores{Options: store, AllowHTTP: c.AllowHTTP}}
 	if objects.Is(string(c.Warehouse)) {
 		o.Objects.Warehouse = string(c.Warehouse)
 	} else {
