@@ -378,5 +378,5 @@ func refOf(meta table.Metadata, name string) *table.SnapshotRef {
 }
 
 func noRef(name plan.TableName, ref string) error {
-	return fault.New(fault.BadStatement, "Table %s has no branch or tag '%s'; `%s$refs` lists them", name, ref, name.Name)
+	return noVersion("Table %s has no branch or tag '%s'; `%s$refs` lists them", name, ref, name.Name)
 }

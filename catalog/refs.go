@@ -63,7 +63,7 @@ func (c *common) SetRef(ctx context.Context, name plan.TableName, r Ref, mode Re
 }
 
 func noSnapshot(name plan.TableName, id int64) error {
-	return fault.New(fault.BadStatement, "Table %s has no snapshot %d, or it has expired; `%s$snapshots` lists them", name, id, name.Name)
+	return noVersion("Table %s has no snapshot %d, or it has expired; `%s$snapshots` lists them", name, id, name.Name)
 }
 
 // DropRef implements Changer.
@@ -118,9 +118,9 @@ func (c *common) Rollback(ctx context.Context, name plan.TableName, to plan.AsOf
 				age(main.MaxRefAgeMs), age(main.MaxSnapshotAgeMs), keep)}}, nil
 		}
 		if to.Snapshot != 0 {
-			return staged{}, fault.New(fault.BadStatement, "Snapshot %d of table %s is no ancestor of the present one; `%s$history` lists those that are", to.Snapshot, name, name.Name)
+			return staged{}, noVersion("Snapshot %d of table %s is no ancestor of the present one; `%s$history` lists those that are", to.Snapshot, name, name.Name)
 		}
-		return staged{}, fault.New(fault.BadStatement, "Table %s had no snapshot at that time, or it has expired; `%s$history` lists when each became current", name, name.Name)
+		return staged{}, noVersion("Table %s had no snapshot at that time, or it has expired; `%s$history` lists when each became current", name, name.Name)
 	})
 }
 

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -68,6 +69,17 @@ type selected struct {
 	schema   *iceberg.Schema
 }
 
+var errNoVersion = errors.New("the table has no such version")
+
+// NoVersion reports whether err says that a table does not have the snapshot, time,
+// branch or tag that was asked for. Its text is for those who may know which ones it
+// has.
+func NoVersion(err error) bool { return errors.Is(err, errNoVersion) }
+
+func noVersion(format string, args ...any) error {
+	return fault.Wrap(fault.BadStatement, errNoVersion, format, args...)
+}
+
 // choose finds the snapshot of an AsOf.
 func choose(t *table.Table, name plan.TableName, at plan.AsOf) (selected, error) {
 	meta := t.Metadata()
@@ -92,19 +104,19 @@ func choose(t *table.Table, name plan.TableName, at plan.AsOf) (selected, error)
 			return present, nil // a table without snapshots has no refs
 		}
 		if s == nil {
-			return selected{}, fault.New(fault.BadStatement, "Table %s has no branch or tag '%s'; `%s$refs` lists them", name, at.Ref, name.Name)
+			return selected{}, noRef(name, at.Ref)
 		}
 	case at.Snapshot != 0:
 		if s = meta.SnapshotByID(at.Snapshot); s == nil {
-			return selected{}, fault.New(fault.BadStatement, "Table %s has no snapshot %d, or it has expired; `%s$snapshots` lists them", name, at.Snapshot, name.Name)
+			return selected{}, noSnapshot(name, at.Snapshot)
 		}
 	default:
 		id, ok := snapshotAt(meta, at.Time)
 		if !ok {
-			return selected{}, fault.New(fault.BadStatement, "Table %s had no snapshot at that time; `%s$history` lists when each became current", name, name.Name)
+			return selected{}, noVersion("Table %s had no snapshot at that time; `%s$history` lists when each became current", name, name.Name)
 		}
 		if s = meta.SnapshotByID(id); s == nil {
-			return selected{}, fault.New(fault.BadStatement, "The snapshot of table %s at that time has expired; `%s$snapshots` lists those that are left", name, name.Name)
+			return selected{}, noVersion("The snapshot of table %s at that time has expired; `%s$snapshots` lists those that are left", name, name.Name)
 		}
 	}
 	if s.SchemaID == nil {
@@ -168,6 +180,9 @@ func planTable(t *table.Table, name plan.TableName, at plan.AsOf, metadata strin
 	}
 	out.Fields = Fields(sel.schema)
 	out.Formerly = otherNames(sel.schema, meta.Schemas())
+	if present := meta.CurrentSchema(); present.ID != sel.schema.ID {
+		out.Present = Fields(present)
+	}
 	return out, nil
 }
 

@@ -70,10 +70,10 @@ func (st *statement) altered(ctx context.Context, o *object, x *parse.AlterTable
 		switch a := x.Actions[0].(type) {
 		case *parse.CreateRef:
 			_, err = o.changer.SetRef(ctx, o.TableName, refOf(a), refMode(a))
-			return st.done(x.Warnings, o.hidden(err))
+			return st.done(x.Warnings, st.ofVersion(ctx, o, err))
 		case *parse.DropRef:
 			_, err = o.changer.DropRef(ctx, o.TableName, a.Name, !a.Tag, a.IfExists)
-			return st.done(x.Warnings, o.hidden(err))
+			return st.done(x.Warnings, st.ofVersion(ctx, o, err))
 		}
 	}
 	notes, err := st.mayChangeColumns(o, t, x.Actions)
@@ -447,6 +447,15 @@ func (st *statement) call(ctx context.Context, x *parse.Call) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Other rows come and go with the snapshot than the principal sees.
+	seen, err := st.bound(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	if seen.Filtered() {
+		st.restricted(before)
+		return nil, fault.New(fault.Denied, "table '%s' cannot be moved to another snapshot under a row filter: rows that you do not see would come or go; ask an administrator", o.Name)
+	}
 	var after *plan.Table
 	switch to := (plan.AsOf{Snapshot: x.Snapshot, Ref: x.Ref}); x.Procedure {
 	case parse.RollbackToSnapshot:
@@ -457,9 +466,7 @@ func (st *statement) call(ctx context.Context, x *parse.Call) (*Result, error) {
 		after, err = o.changer.SetCurrent(ctx, o.TableName, to)
 	}
 	if err != nil {
-		return nil, o.hidden(err)
+		return nil, st.ofVersion(ctx, o, err)
 	}
-	out := typedTable(plan.Column{Name: "previous_snapshot_id", Type: plan.Int64}, plan.Column{Name: "current_snapshot_id", Type: plan.Int64})
-	out.row(before.SnapshotID, after.SnapshotID)
-	return out.result(), nil
+	return st.counts(ctx, before, []string{"previous_snapshot_id", "current_snapshot_id"}, before.SnapshotID, after.SnapshotID)
 }

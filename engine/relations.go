@@ -48,13 +48,9 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 	}
 	if read.Allow {
 		r.tablesAhead(ctx, cat, database, base)
-		t, err := cat.Table(ctx, full, at, kind)
-		if err == nil {
-			r.st.allowed = append(r.st.allowed, grant{t, read.By, read.ByAddress})
-			return r.table(ctx, t)
-		}
+		rel, err := r.readable(ctx, cat, full, at, kind, read)
 		if !fault.Is(err, fault.NotFound) {
-			return nil, err
+			return rel, err
 		}
 	}
 	if kind == "" {
@@ -86,6 +82,34 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		}
 	}
 	return nil, missing(database, name)
+}
+
+// readable is a table that the object gate lets the principal read.
+func (r relations) readable(ctx context.Context, cat catalog.Catalog, full plan.TableName, at plan.AsOf, kind string, read policy.Decision) (*bind.Relation, error) {
+	if kind != "" && !at.IsZero() {
+		// Whether there is such a version is nothing for those who may not read the
+		// metadata of the present one.
+		now, err := cat.Table(ctx, full, plan.AsOf{}, kind)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.st.bound(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+	t, err := cat.Table(ctx, full, at, kind)
+	if err != nil {
+		if !at.IsZero() {
+			err = r.st.unreadable(ctx, cat, full, err)
+		}
+		return nil, err
+	}
+	r.st.allowed = append(r.st.allowed, grant{t, read.By, read.ByAddress})
+	rel, err := r.table(ctx, t)
+	if err != nil && kind == "" && !at.IsZero() {
+		err = r.st.unreadable(ctx, cat, full, err)
+	}
+	return rel, err
 }
 
 // table asks the data gate which columns are withheld.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -430,10 +431,14 @@ func TestCatalogTimeTravel(t *testing.T) {
 	if got, err := query(ann, "SELECT count(*) > 0 FROM `hub.bank`.`people$files`"); err != nil || got != "true" {
 		t.Errorf("for whom nothing is restricted: %s, %v", got, err)
 	}
-	// A filter on a column that the old schema lacks cannot be evaluated there.
+	// A filter on a column that the old schema lacks cannot be evaluated there. Nobody who
+	// may not list versions is told whether that is the reason or that there is none.
 	h.demand("eve", `{"required-row-filter":{"type":"is-null","child":`+reference(11)+`}}`)
 	must(t, eve, "SELECT count(*) FROM "+persons, "4")
-	refused(t, eve, "SELECT card FROM "+persons+at, fault.PolicyBroken)
+	there := refused(t, eve, "SELECT card FROM "+persons+at, fault.BadStatement)
+	if none := refused(t, eve, "SELECT card FROM "+persons+" FOR SYSTEM_VERSION AS OF 17", fault.BadStatement); there.Error() != none.Error() || !fault.Is(errors.Unwrap(there), fault.PolicyBroken) {
+		t.Errorf("%v, and of one that is not there %v", there, none)
+	}
 }
 
 // TestCatalogDefiner: a policy does not read with its own rights what the catalog

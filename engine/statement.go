@@ -166,7 +166,11 @@ func (st *statement) metadata(ctx context.Context, t *plan.Table) (*rewrite.Boun
 		}
 		data = append(data, b)
 	}
-	return rewrite.PrepareMetadata(t, data...)
+	b, err := rewrite.PrepareMetadata(t, data...)
+	if fault.Is(err, fault.Denied) {
+		st.restricted(t)
+	}
+	return b, err
 }
 
 // tableKey differs for whatever an answer about a table may depend on. What the

@@ -69,6 +69,9 @@ type Table struct {
 	// policy that names an old name is not lost at a rename, and one that names
 	// today's name holds for the field under its old name in time travel.
 	Formerly map[int][]string
+	// Present are the fields of the table as it is now, when Fields are those of
+	// another schema; else nil. Texts of policies name columns as they are called now.
+	Present []Field
 	// Tags by field id, and of the table itself under id 0.
 	Tags       map[int][]Tag
 	Properties map[string]string

@@ -65,6 +65,9 @@ const (
 	Granted      Reason = "granted"
 	ExplicitDeny Reason = "explicit-deny"
 	SourceError  Reason = "source-error"
+	// Restricted is no answer of the object gate: it allows, and what was asked is not
+	// for those who see the table under a row filter or mask.
+	Restricted Reason = "restricted"
 	// NotDecided is the answer of a source that has no object gate. It neither
 	// allows nor denies: when no source decides, the object is denied.
 	NotDecided Reason = "not-decided"

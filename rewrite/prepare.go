@@ -93,7 +93,7 @@ func Prepare(ctx context.Context, t *plan.Table, r *policy.Restrictions, b Binde
 		// restrictions would look empty.
 		return nil, fault.New(fault.Internal, "the restrictions of a metadata table are those of its table")
 	}
-	p := &preparation{ctx: ctx, table: t, restrictions: r, binder: b, options: o, names: map[int]string{}}
+	p := &preparation{ctx: ctx, table: t, named: presentNames(t), restrictions: r, binder: b, options: o, names: map[int]string{}}
 	p.name(t.Fields, "")
 	// Filters first: when one refuses the table, nothing is said about its columns.
 	out := &Bound{table: t, columns: map[int]*column{}, withheld: map[int]string{}}
@@ -156,6 +156,7 @@ func PrepareMetadata(t *plan.Table, data ...*Bound) (*Bound, error) {
 type preparation struct {
 	ctx          context.Context
 	table        *plan.Table
+	named        *plan.Table // the table with the names that texts use
 	restrictions *policy.Restrictions
 	binder       Binder
 	options      masks.Options
@@ -211,7 +212,7 @@ func (p *preparation) filter(f policy.RowFilter) (*template, error) {
 	scan, e := f.Scan, f.Cond
 	var err error
 	if e == nil {
-		scan, e, err = p.binder.Condition(p.ctx, p.table, f.SQL)
+		scan, e, err = p.binder.Condition(p.ctx, p.named, f.SQL)
 	}
 	// A number or text as a condition depends on rules of conversion, which a
 	// filter must not: what is meant is not certain.
@@ -456,11 +457,15 @@ func (p *preparation) needsSalt(f plan.Field) bool {
 // custom binds a CUSTOM mask. {col} stands for the column as an identifier, so
 // that no name can be read as anything else.
 func (p *preparation) custom(f plan.Field, rule policy.ColumnRule) (*template, error) {
-	sql := strings.ReplaceAll(rule.SQL, "{col}", "`"+strings.ReplaceAll(f.Name, "`", "``")+"`")
+	named, name, ok := ownName(p.named, f)
+	if !ok {
+		return nil, errors.New("the CUSTOM mask would read another column, which has the name of this one now")
+	}
+	sql := strings.ReplaceAll(rule.SQL, "{col}", "`"+strings.ReplaceAll(name, "`", "``")+"`")
 	if strings.TrimSpace(sql) == "" {
 		return nil, errors.New("the CUSTOM mask has no expression")
 	}
-	scan, e, err := p.binder.Value(p.ctx, p.table, sql)
+	scan, e, err := p.binder.Value(p.ctx, named, sql)
 	if p.outage(err) {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -173,17 +174,34 @@ func (s *metadataStream) eachFile(ctx context.Context, visit func(iceberg.DataFi
 	})
 }
 
-// partition is the partition of a file as text, nil for an unpartitioned one.
-func (s *metadataStream) partition(d iceberg.DataFile) (any, error) {
+// partition is the partition of a file as text, nil for an unpartitioned one. It is
+// without values of columns that the schema does not have: no policy of the table as it
+// is read decides about them. whole: nothing was left out.
+func (s *metadataStream) partition(d iceberg.DataFile) (text any, whole bool, err error) {
 	spec := s.handle.Table.Metadata().PartitionSpecByID(int(d.SpecID()))
 	if spec == nil {
-		return nil, errors.New("a file with a partition specification that the table does not have")
+		return nil, false, errors.New("a file with a partition specification that the table does not have")
 	}
 	if spec.IsUnpartitioned() {
-		return nil, nil
+		return nil, true, nil
 	}
 	schema := s.handle.Table.Schema()
-	return spec.PartitionToPath(table.GetPartitionRecord(d, spec.PartitionType(schema)), schema), nil
+	all := spec.PartitionToPath(table.GetPartitionRecord(d, spec.PartitionType(schema)), schema)
+	// Names and values are escaped: there is a "/" between them only.
+	parts := strings.Split(all, "/")
+	if len(parts) != spec.NumFields() {
+		return nil, false, errors.New("a partition that is not what its specification says")
+	}
+	var shown []string
+	for i, f := range spec.Fields() {
+		if !slices.ContainsFunc(f.SourceIDs, func(id int) bool { _, ok := s.handle.Schema.FindFieldByID(id); return !ok }) {
+			shown = append(shown, parts[i])
+		}
+	}
+	if len(shown) == 0 {
+		return nil, false, nil
+	}
+	return strings.Join(shown, "/"), len(shown) == len(parts), nil
 }
 
 func (s *metadataStream) files(ctx context.Context) ([]row, error) {
@@ -206,9 +224,13 @@ func (s *metadataStream) files(ctx context.Context) ([]row, error) {
 	}
 	var out []row
 	err := s.eachFile(ctx, func(d iceberg.DataFile) error {
-		p, err := s.partition(d)
+		p, whole, err := s.partition(d)
 		if err != nil {
 			return err
+		}
+		file := d.FilePath()
+		if !whole { // most writers put the partition into it
+			file = path.Base(file)
 		}
 		nulls := map[string]string{}
 		for id, n := range d.NullValueCounts() {
@@ -217,7 +239,7 @@ func (s *metadataStream) files(ctx context.Context) ([]row, error) {
 			}
 		}
 		out = append(out, row{
-			"content": int64(d.ContentType()), "file_path": d.FilePath(), "file_format": string(d.FileFormat()),
+			"content": int64(d.ContentType()), "file_path": file, "file_format": string(d.FileFormat()),
 			"spec_id": int64(d.SpecID()), "partition": p, "record_count": d.Count(), "file_size_in_bytes": d.FileSizeBytes(),
 			"null_value_counts": nulls, "lower_bounds": limits(d.LowerBoundValues()), "upper_bounds": limits(d.UpperBoundValues()),
 		})
@@ -235,7 +257,7 @@ func (s *metadataStream) partitions(ctx context.Context) ([]row, error) {
 	all := map[key]*sums{}
 	var order []key
 	err := s.eachFile(ctx, func(d iceberg.DataFile) error {
-		p, err := s.partition(d)
+		p, _, err := s.partition(d)
 		if err != nil {
 			return err
 		}
