@@ -101,7 +101,7 @@ func as(user string) context.Context {
 // remote opens a REST catalog for a test.
 func remote(t testing.TB, uri string, o rest.Options, ro RESTOptions) *REST {
 	t.Helper()
-	h, err := rest.NewHTTP(rest.HTTPOptions{Timeout: 2 * time.Second})
+	h, err := rest.NewHTTP(rest.HTTPOptions{Timeout: 5 * time.Second})
 	must(t, err)
 	o.URI, o.HTTP = uri, h
 	if o.Tokens == nil {

@@ -53,7 +53,7 @@ func TestCold(t *testing.T) {
 			s := openShop(t, time.Hour)
 			// Nobody has asked for what sue may see but which databases there are.
 			s.together(x.together)
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			run := func() {
 				t.Helper()

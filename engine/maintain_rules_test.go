@@ -346,7 +346,7 @@ func TestExpiryEnds(t *testing.T) {
 
 // TestMaintenanceTimeout: the timeout of statements holds for maintenance.
 func TestMaintenanceTimeout(t *testing.T) {
-	m := openMaintenance(t, func(o *engine.Options) { o.StatementTimeout = 2 * time.Second })
+	m := openMaintenance(t, func(o *engine.Options) { o.StatementTimeout = 5 * time.Second })
 	m.create("m", "2", 2)
 	rows, files := m.rows("m"), m.files("m")
 	m.held.hold(func(ctx context.Context) { <-ctx.Done() })

@@ -94,9 +94,15 @@ func TestSimilarTime(t *testing.T) {
 		}
 		return best
 	}
-	known, unknown := least("alice"), least("nobody")
-	if known > 4*unknown || unknown > 4*known {
-		t.Errorf("a wrong password takes %s, an unknown user %s", known, unknown)
+	// What else the machine does may slow down the one and not the other, but not always.
+	for try := 1; ; try++ {
+		known, unknown := least("alice"), least("nobody")
+		if known <= 4*unknown && unknown <= 4*known {
+			break
+		}
+		if try == 10 {
+			t.Fatalf("a wrong password takes %s, an unknown user %s", known, unknown)
+		}
 	}
 }
 

@@ -230,8 +230,15 @@ func TestLogin(t *testing.T) {
 		return best
 	}
 	for _, password := range []string{"wrong", "Passw0rd1"} {
-		if known, unknown := least("engine", password), least("ghost", password); known > 4*unknown || unknown > 4*known {
-			t.Errorf("a user who is locked out takes %s, an unknown one %s", known, unknown)
+		// What else the machine does may slow down the one and not the other, but not always.
+		for try := 1; ; try++ {
+			known, unknown := least("engine", password), least("ghost", password)
+			if known <= 4*unknown && unknown <= 4*known {
+				break
+			}
+			if try == 10 {
+				t.Fatalf("a user who is locked out takes %s, an unknown one %s", known, unknown)
+			}
 		}
 	}
 	at.at = at.at.Add(299 * time.Second)

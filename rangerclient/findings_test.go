@@ -338,15 +338,27 @@ func manyTables(b testing.TB, typ string, policies, tables int) (*State, []*plan
 	return f.state(Options{}), list
 }
 
-// TestFindingsAreFast: metrics and SHOW POLICIES look at everything.
+// TestFindingsAreFast: metrics and SHOW POLICIES look at everything. Ten times as many
+// policies and tables take about ten times as long, and not a hundred times.
 func TestFindingsAreFast(t *testing.T) {
 	for _, typ := range []string{"hive", "trino"} {
-		st, tables := manyTables(t, typ, 10_000, 1_000)
-		start := time.Now()
-		got := found(st, policy.Silent, tables...)
-		// It takes a fifth of that on two idle cores.
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("%s: %v", typ, d)
+		var got []string
+		took := func(policies, tables int) time.Duration {
+			st, all := manyTables(t, typ, policies, tables)
+			start := time.Now()
+			got = found(st, policy.Silent, all...)
+			return time.Since(start)
+		}
+		// What else the machine does may slow down the one and not the other, but not always.
+		for try := 1; ; try++ {
+			few, many := took(1_000, 100), took(10_000, 1_000)
+			t.Logf("%s: %s, and for ten times as many %s", typ, few, many)
+			if many < 60*few {
+				break
+			}
+			if try == 10 {
+				t.Fatalf("%s: %s, and for ten times as many %s", typ, few, many)
+			}
 		}
 		if len(got) == 0 || !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "column c59,") }) {
 			t.Errorf("%s: %d findings", typ, len(got))

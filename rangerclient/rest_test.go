@@ -94,7 +94,7 @@ func (a *admin) asked() int {
 func restConfig(s *httptest.Server, c *clock) RESTConfig {
 	return RESTConfig{
 		Name: "ranger", URL: s.URL + "/ranger/", Username: "engine", Password: "right", PolarisService: "polaris", DataService: "hive",
-		RefreshInterval: time.Hour, Now: c.now, Timeout: 2 * time.Second,
+		RefreshInterval: time.Hour, Now: c.now, Timeout: time.Minute,
 	}
 }
 
@@ -189,7 +189,10 @@ func TestRESTFailures(t *testing.T) {
 			a, server := newAdmin(t)
 			c := start()
 			config := restConfig(server, c)
-			config.MaxBody, config.Timeout = 1<<20, 300*time.Millisecond
+			config.MaxBody = 1 << 20
+			if name == "slow" {
+				config.Timeout = time.Second // that of the polls that succeed, too
+			}
 			s := openREST(t, config)
 			st := stateOf(t, s)
 			a.set(func() { a.broken = broken })

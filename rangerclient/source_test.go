@@ -337,7 +337,7 @@ func TestWatch(t *testing.T) {
 	s, _ := openCaptured(t, dir, Options{})
 	before := stateOf(t, s).Version()
 	write(t, dir, "roles.json", bytes.Replace(read(t, "roles_download.json"), []byte(`"roleVersion": 6`), []byte(`"roleVersion": 7`), 1))
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if stateOf(t, s).Version() != before {
 			return
 		}

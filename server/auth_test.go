@@ -194,7 +194,7 @@ func (r *raw) asked(packet string, request bool) []byte {
 
 // refused reports whether the server says an error, or nothing any more.
 func (r *raw) refused() bool {
-	_ = r.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = r.nc.SetReadDeadline(time.Now().Add(patience))
 	p, err := r.in.Packet(1 << 20)
 	var timeout net.Error
 	return err == nil && failure(p) != 0 || err != nil && !(errors.As(err, &timeout) && timeout.Timeout())
@@ -365,7 +365,7 @@ func TestPlainBytesBeforeTLS(t *testing.T) {
 
 // TestSlowHandshake: a client that does nothing is dropped.
 func TestSlowHandshake(t *testing.T) {
-	s := start(t, func(o *Options) { o.HandshakeTimeout = 50 * time.Millisecond })
+	s := start(t, func(o *Options) { o.HandshakeTimeout = 500 * time.Millisecond })
 	r, _ := rawDial(t, s)
 	if !r.closed() {
 		t.Error("still open")
@@ -405,12 +405,12 @@ func (observer) Login(string)           {}
 
 func eventually(t testing.TB, f func() bool) {
 	t.Helper()
-	for begin := time.Now(); time.Since(begin) < 5*time.Second; time.Sleep(5 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(5 * time.Millisecond) {
 		if f() {
 			return
 		}
 	}
-	t.Error("not within 5 s")
+	t.Fatalf("not within %s", patience)
 }
 
 func TestCertificate(t *testing.T) {

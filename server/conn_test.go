@@ -37,14 +37,18 @@ func (s *setup) blocking(text string) (started, ended chan error) {
 	return started, ended
 }
 
-// within fails when nothing comes in time.
-func within(t *testing.T, c <-chan error, d time.Duration) error {
+// patience is how long tests wait for what happens at once; a busy machine may be many
+// times slower than it is alone.
+const patience = time.Minute
+
+// within fails when nothing comes.
+func within(t *testing.T, c <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-c:
 		return err
-	case <-time.After(d):
-		t.Fatalf("nothing within %s", d)
+	case <-time.After(patience):
+		t.Fatalf("nothing within %s", patience)
 		return nil
 	}
 }
@@ -57,24 +61,30 @@ func TestDisconnect(t *testing.T) {
 	for _, quit := range []bool{false, true} {
 		r := rawLogin(t, s)
 		r.command(wire.ComQuery, "wait")
-		within(t, started, time.Second)
+		within(t, started)
 		if quit {
 			r.command(wire.ComQuit, "")
 		} else {
 			_ = r.nc.Close()
 		}
-		if err := within(t, ended, time.Second); !fault.Is(err, fault.Cancelled) {
+		if err := within(t, ended); !fault.Is(err, fault.Cancelled) {
 			t.Error(err)
 		}
 	}
 	// The same through a driver whose context ends.
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := s.db(nil).ExecContext(ctx, "wait"); !errors.Is(err, context.DeadlineExceeded) {
+	over := make(chan error, 1)
+	go func() {
+		_, err := s.db(nil).ExecContext(ctx, "wait")
+		over <- err
+	}()
+	within(t, started)
+	cancel()
+	if err := within(t, over); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	within(t, started, time.Second)
-	within(t, ended, time.Second)
+	within(t, ended)
 }
 
 // endless yields one batch for ever.
@@ -98,7 +108,7 @@ func TestClientStopsReading(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	r.command(wire.ComQuery, "endless")
-	within(t, closed, 10*time.Second)
+	within(t, closed)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
@@ -113,11 +123,11 @@ func TestKill(t *testing.T) {
 	started, ended := s.blocking("wait")
 	r := rawLogin(t, s)
 	r.command(wire.ComQuery, "wait")
-	within(t, started, time.Second)
+	within(t, started)
 	id := s.engine.infos[0].ID
 	s.server.CloseConnection(id + 1000)
 	s.server.CloseConnection(id)
-	if err := within(t, ended, time.Second); !fault.Is(err, fault.Cancelled) {
+	if err := within(t, ended); !fault.Is(err, fault.Cancelled) {
 		t.Error(err)
 	}
 	if p := r.read(); failure(p) != 1317 || !strings.Contains(string(p), "KILL") {
@@ -155,15 +165,15 @@ func TestShutdown(t *testing.T) {
 			var v string
 			result <- db.QueryRow("slow").Scan(&v)
 		}()
-		within(t, started, 2*time.Second)
-		timeout := 5 * time.Second
+		within(t, started)
+		timeout := patience
 		if !ends {
 			timeout = 50 * time.Millisecond
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		s.server.Shutdown(ctx)
 		cancel()
-		if err := within(t, result, time.Second); ends && err != nil || !ends && number(err) != 1053 {
+		if err := within(t, result); ends && err != nil || !ends && number(err) != 1053 {
 			t.Errorf("ends %v: %v", ends, err)
 		}
 		if !idle.closed() {

@@ -24,7 +24,7 @@ type raw struct {
 func rawDial(t testing.TB, s *setup) (*raw, []byte) {
 	t.Helper()
 	r := &raw{t: t, nc: dial(t, s.server.Addr())}
-	_ = r.nc.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = r.nc.SetDeadline(time.Now().Add(patience))
 	r.use(r.nc)
 	greeting := r.read()
 	r.out.Sequence(1)
@@ -70,7 +70,7 @@ func failure(p []byte) int {
 
 // closed reports whether the server closes the connection.
 func (r *raw) closed() bool {
-	_ = r.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = r.nc.SetReadDeadline(time.Now().Add(patience))
 	_, err := r.in.Packet(1 << 20)
 	var timeout net.Error
 	return err != nil && !(errors.As(err, &timeout) && timeout.Timeout())

@@ -182,14 +182,7 @@ func TestUploadStalls(t *testing.T) {
 		_, err := db.ExecContext(context.Background(), "load")
 		over <- err
 	}()
-	deadline := time.After(10 * time.Second)
-	for s.engine.closed.Load() == 0 {
-		select {
-		case <-deadline:
-			t.Fatal("the connection of a client that sends nothing stays open")
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	eventually(t, func() bool { return s.engine.closed.Load() > 0 }) // the connection of a client that sends nothing
 	close(closed)
 	if err := <-over; err == nil {
 		t.Error("a file that did not end was loaded")
@@ -203,7 +196,7 @@ func TestUploadStalls(t *testing.T) {
 		_, err := gone.ExecContext(context.Background(), "load")
 		over <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, func() bool { return s.engine.open.Load() == 1 })
 	s.server.CloseConnection(s.lastInfo().ID)
 	close(closed)
 	if err := <-over; err == nil {
@@ -279,7 +272,7 @@ func TestUploadPackets(t *testing.T) {
 
 // gone reads answers until the server closes the connection.
 func (r *raw) gone() bool {
-	_ = r.nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = r.nc.SetReadDeadline(time.Now().Add(patience))
 	_, err := io.Copy(io.Discard, r.nc)
 	var timeout net.Error
 	return err == nil || !(errors.As(err, &timeout) && timeout.Timeout())

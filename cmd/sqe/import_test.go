@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -40,14 +41,21 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	for _, terminal := range []bool{true, false} {
-		var out bytes.Buffer
+		var out shown
 		p := newProgress(&out, "x.csv", 3, terminal)
 		p.stage = func() string { return "loading" }
 		stop := p.show()
 		if n, err := io.Copy(io.Discard, p.reading(strings.NewReader("abc"))); n != 3 || err != nil {
 			t.Fatal(n, err)
 		}
-		time.Sleep(400 * time.Millisecond)
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if got := out.String(); strings.Contains(got, "sent, loading") || !terminal && strings.Contains(got, "committing") {
+				break
+			}
+		}
+		if !terminal {
+			time.Sleep(300 * time.Millisecond) // what might come after the last line
+		}
 		stop()
 		got := out.String()
 		if terminal && (!strings.Contains(got, "\rx.csv  [") || !strings.Contains(got, "sent, loading") || !strings.HasSuffix(got, "\r\x1b[K")) {
@@ -57,4 +65,22 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+}
+
+// shown is what was shown so far.
+type shown struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *shown) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *shown) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }

@@ -21,7 +21,7 @@ func TestRegexpsAreLinear(t *testing.T) {
 		if _, err := runText(t, b, s, "select "+c+", elt(1, a) from t", 1, Limits{}); err != nil {
 			t.Errorf("%s: %v", c, err)
 		}
-		if d := time.Since(began); d > 5*time.Second {
+		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s took %s", c, d)
 		}
 	}

@@ -200,7 +200,7 @@ func TestCancelledSoon(t *testing.T) {
 		took := time.Since(at)
 		timer.Stop()
 		cancel()
-		if !fault.Is(err, fault.Cancelled) || took > 5*time.Second {
+		if !fault.Is(err, fault.Cancelled) || took > time.Minute {
 			t.Errorf("sorted %t: %v after %s", sorted, err, took)
 		}
 		l.want(l.files("t"))

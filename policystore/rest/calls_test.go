@@ -471,7 +471,7 @@ func TestListen(t *testing.T) {
 		if _, err := Listen(s.Addr().String(), nil, handler); !fault.Is(err, fault.Config) {
 			t.Errorf("the port is taken: %v", err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}
@@ -525,7 +525,7 @@ func TestManyConnections(t *testing.T) {
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		t.Error(err)

@@ -40,7 +40,8 @@ func TestReadsAreRepeatedAndWritesAreNot(t *testing.T) {
 			if err != nil || a.Status != 503 || asked.Load() != want {
 				t.Errorf("%+v %v, %d requests, want %d", a, err, asked.Load(), want)
 			}
-			if time.Since(began) > 2*retryMost+time.Second {
+			// Not the hour that the server asks for, nor a good part of it.
+			if time.Since(began) > time.Minute {
 				t.Errorf("waited for %s", time.Since(began))
 			}
 		})
@@ -98,7 +99,11 @@ func TestNoAnswer(t *testing.T) {
 			_, _ = w.Write([]byte("x"))
 		},
 	} {
-		c, s := open(t, Config{Timeout: 100 * time.Millisecond, MaxBody: 1000, Password: "secret"}, handler)
+		config := Config{Timeout: time.Minute, MaxBody: 1000, Password: "secret"}
+		if name == "in time" {
+			config.Timeout = 100 * time.Millisecond
+		}
+		c, s := open(t, config, handler)
 		_, err := c.Do(context.Background(), "GET", "/x", nil, nil)
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), s.Listener.Addr().String()) {
 			t.Errorf("%s: %v", name, err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +27,33 @@ type many struct {
 	whole atomic.Int64
 	// Of tables, now are answered and most were at a time.
 	now, most atomic.Int64
+	// together, when it is not nil, has tables wait until so many are asked for at a time.
+	together atomic.Pointer[gathering]
+}
+
+// gathering is of so many.
+type gathering struct {
+	of   int64
+	here chan struct{}
+	once sync.Once
+}
+
+// wait returns when so many are here, or nobody more came for long, or there are not more
+// than a statement asks for before it knows that it will want all.
+func (g *gathering) wait(here *atomic.Int64, delay time.Duration) {
+	for end := time.Now().Add(20 * time.Second); ; {
+		if now := here.Load(); now >= g.of || time.Now().After(end) {
+			g.once.Do(func() { close(g.here) })
+		}
+		select {
+		case <-g.here:
+			return
+		case <-time.After(delay):
+			if here.Load() <= 2 {
+				return
+			}
+		}
+	}
 }
 
 func startMany(t testing.TB, namespaces, tables int, delay time.Duration) *many {
@@ -49,6 +77,9 @@ func (m *many) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		now := m.now.Add(1)
 		defer m.now.Add(-1)
 		for most := m.most.Load(); now > most && !m.most.CompareAndSwap(most, now); most = m.most.Load() {
+		}
+		if g := m.together.Load(); g != nil {
+			g.wait(&m.now, m.delay)
 		}
 	}
 	time.Sleep(m.delay)
@@ -104,6 +135,9 @@ func TestManyTables(t *testing.T) {
 		before, start := m.requests.Load(), time.Now()
 		m.most.Store(0)
 		m.whole.Store(0)
+		if i == 0 {
+			m.together.Store(&gathering{of: 24, here: make(chan struct{})})
+		}
 		got := sqetest.Ask(ctx, db, x.statement)
 		took, requests := time.Since(start), m.requests.Load()-before
 		t.Logf("%s: %s, %d requests, %d for tables, %d of them at a time", x.statement, took.Round(time.Millisecond), requests, m.whole.Load(), m.most.Load())

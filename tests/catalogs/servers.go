@@ -55,7 +55,7 @@ func StartREST(t testing.TB) *Server {
 	if err := os.Mkdir(s.Warehouse, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.cmd = exec.Command("bash", "-c", strings.TrimSpace(string(command)), "bash", dir)
+	s.cmd = sqetest.Owned(exec.Command("bash", "-c", strings.TrimSpace(string(command)), "bash", dir))
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -141,6 +141,7 @@ func StartPostgres(t testing.TB) *Server {
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200")
 	s.cmd.SysProcAttr, s.cmd.Dir, s.cmd.Stderr = attr, data, s.log
+	sqetest.Owned(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func StartPostgres(t testing.TB) *Server {
 			_ = c.Close(context.Background())
 			return s
 		}
-		if time.Since(start) > 30*time.Second {
+		if time.Since(start) > 2*time.Minute {
 			t.Fatalf("PostgreSQL did not start: %v", err)
 		}
 	}

@@ -77,7 +77,7 @@ func TestClientAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	_ = raw.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = raw.SetDeadline(time.Now().Add(patience))
 	if _, err := raw.Write([]byte("PROXY TCP4 127.0.0.2 127.0.0.1 50000 3306\r\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -170,9 +170,9 @@ url = "%s/solr/ranger_audits"
 
 func soon(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); !f(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within %s: %s", patience, what)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c *crowd) each(work func(w int)) {
 // write runs a statement until it succeeds, as clients do that meet a conflict, and
 // tells how many rows it changed. Nothing but a conflict may happen.
 func (c *crowd) write(w int, text string) int64 {
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		n, err := c.exec(w%len(c.servers), text)
 		if err == nil {
@@ -54,7 +54,7 @@ func (c *crowd) write(w int, text string) int64 {
 			return 0
 		}
 		if time.Now().After(deadline) {
-			c.Errorf("%s: nothing but conflicts in a minute", text)
+			c.Errorf("%s: nothing but conflicts in five minutes", text)
 			return 0
 		}
 		c.conflicts.Add(1)

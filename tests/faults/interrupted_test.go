@@ -15,10 +15,10 @@ import (
 // staging waits until a statement has begun to write files.
 func (s *site) staging(before []string) {
 	s.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for len(s.files()) == len(before) {
 		if time.Now().After(deadline) {
-			s.Fatalf("no file was written within 30 s\n%s", s.log())
+			s.Fatalf("no file was written within two minutes\n%s", s.log())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -27,7 +27,7 @@ func (s *site) staging(before []string) {
 // gone waits until the files of a statement whose client does not wait are deleted.
 func (s *site) gone(before []string) {
 	s.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for (len(s.files()) != len(before) || len(s.hollow()) > 0) && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -39,7 +39,7 @@ func long() map[string]string { return bulk(100_000_000) }
 // TestTimeout: a statement that takes longer than server.statement-timeout changes
 // nothing and leaves no file.
 func TestTimeout(t *testing.T) {
-	s := newSite(t, catalogKinds[0], 1, map[string]string{"server": `statement-timeout = "1500ms"`})
+	s := newSite(t, catalogKinds[0], 1, map[string]string{"server": `statement-timeout = "3s"`})
 	s.small(modes[0].properties)
 	before := s.files()
 	for name, text := range long() {
@@ -60,7 +60,7 @@ func TestKillQuery(t *testing.T) {
 	before := s.files()
 	for name, text := range long() {
 		conn := s.servers[0].Conn(t, "root")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		id, err := sqetest.Ask(ctx, conn, "SELECT CONNECTION_ID()").One()
 		s.must(err)

@@ -106,7 +106,7 @@ func (s *site) refused(what string, err error, want uint16, cause string) {
 	}
 	// The client may hear of it before the log is read.
 	log := s.servers[0].Output()
-	for end := time.Now().Add(5 * time.Second); !strings.Contains(log, cause) && time.Now().Before(end); log = s.servers[0].Output() {
+	for end := time.Now().Add(time.Minute); !strings.Contains(log, cause) && time.Now().Before(end); log = s.servers[0].Output() {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if !strings.Contains(log, cause) {

@@ -119,7 +119,7 @@ func (s *site) must(err error) {
 
 // exec runs a statement of a client of a server, and tells how many rows it changed.
 func (s *site) exec(i int, text string) (int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	res, err := s.pools[i].ExecContext(ctx, text)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *site) see(query string) string {
 
 func (s *site) seeAt(i int, query string) string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	a := sqetest.Ask(ctx, s.pools[i], query)
 	if a.Err != nil {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sqe/tests/sqetest"
 )
@@ -54,7 +53,7 @@ func TestConnector(t *testing.T) {
 	python := filepath.Join(sqetest.Cache(), "venv", "bin", "python")
 	run := func(user, second string) string {
 		t.Helper()
-		cmd := exec.CommandContext(within(t, time.Minute), python, script, strconv.Itoa(s.Port), write("anna.jwt", anna), write("second", second), user)
+		cmd := exec.CommandContext(within(t, patience), python, script, strconv.Itoa(s.Port), write("anna.jwt", anna), write("second", second), user)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -66,7 +65,7 @@ func TestConnector(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	cmd := exec.CommandContext(within(t, time.Minute), python, script, strconv.Itoa(s.Port), filepath.Join(dir, "anna.jwt"), filepath.Join(dir, "second"), "carol")
+	cmd := exec.CommandContext(within(t, patience), python, script, strconv.Itoa(s.Port), filepath.Join(dir, "anna.jwt"), filepath.Join(dir, "second"), "carol")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "Access denied for user 'carol'") {
 		t.Errorf("another name than the token's: %v, %s", err, out)
 	}
@@ -82,7 +81,7 @@ func TestWithoutTLS(t *testing.T) {
 	}
 	anna := fleet.secret(kc.Token(t, "sqe-cli", "anna_analyst").Access)
 	for _, tls := range []string{"--skip-ssl", "--ssl"} {
-		cmd := exec.CommandContext(within(t, time.Minute), path, "--no-defaults", "-h127.0.0.1", "-P"+strconv.Itoa(s.Port), "-uanna_analyst", tls, "--skip-ssl-verify-server-cert", "-BNe", "SELECT CURRENT_USER()")
+		cmd := exec.CommandContext(within(t, patience), path, "--no-defaults", "-h127.0.0.1", "-P"+strconv.Itoa(s.Port), "-uanna_analyst", tls, "--skip-ssl-verify-server-cert", "-BNe", "SELECT CURRENT_USER()")
 		cmd.Env = append(os.Environ(), "MYSQL_PWD="+anna)
 		out, err := cmd.CombinedOutput()
 		if tls == "--ssl" {

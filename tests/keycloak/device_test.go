@@ -17,7 +17,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"sqe/tests/sqetest"
 )
@@ -44,7 +43,7 @@ func confirm(address, user string) error {
 	if err != nil {
 		return err
 	}
-	browser := &http.Client{Jar: insecureJar{jar}, Timeout: 30 * time.Second}
+	browser := &http.Client{Jar: insecureJar{jar}, Timeout: patience}
 	page := func(resp *http.Response, err error) (string, error) {
 		if err != nil {
 			return "", err
@@ -88,7 +87,7 @@ func (h home) environment() []string {
 }
 
 func (h home) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(within(h.t, time.Minute), name, args...)
+	cmd := exec.CommandContext(within(h.t, patience), name, args...)
 	cmd.Env = h.environment()
 	return cmd
 }

@@ -4,7 +4,6 @@ package keycloak
 
 import (
 	"testing"
-	"time"
 
 	"sqe/tests/sqetest"
 )
@@ -20,15 +19,15 @@ func TestTokenLogin(t *testing.T) {
 		}
 	}
 	const query = "SELECT full_name, national_id FROM bank.customers ORDER BY cust_id LIMIT 3"
-	carol := sqetest.Ask(within(t, time.Minute), session(t, s, "", kc.Token(t, "sqe-cli", "carol").Access), query)
-	masked := sqetest.Ask(within(t, time.Minute), session(t, s, "", anna), query)
+	carol := sqetest.Ask(within(t, patience), session(t, s, "", kc.Token(t, "sqe-cli", "carol").Access), query)
+	masked := sqetest.Ask(within(t, patience), session(t, s, "", anna), query)
 	if carol.Err != nil || masked.Err != nil || len(carol.Rows) != 3 || len(masked.Rows) != 3 {
 		t.Fatal(carol.Text(), masked.Text())
 	}
 	if carol.Text() == masked.Text() {
 		t.Error("an analyst sees what a data steward sees:", masked.Text())
 	}
-	auditor := sqetest.Ask(within(t, time.Minute), session(t, s, "", kc.Token(t, "sqe-cli", "ext_auditor").Access), query)
+	auditor := sqetest.Ask(within(t, patience), session(t, s, "", kc.Token(t, "sqe-cli", "ext_auditor").Access), query)
 	if auditor.Number() != 1146 {
 		t.Error("who has no right reads:", auditor.Text())
 	}

@@ -164,14 +164,14 @@ func login(t testing.TB, s *sqetest.Server, user, password string) sqetest.Answe
 	t.Helper()
 	db := open(s, user, password)
 	defer db.Close()
-	return sqetest.Ask(within(t, 30*time.Second), db, "SELECT CURRENT_USER()")
+	return sqetest.Ask(within(t, patience), db, "SELECT CURRENT_USER()")
 }
 
 // session is one connection that stays open until the end of the test.
 func session(t testing.TB, s *sqetest.Server, user, password string) *sql.Conn {
 	t.Helper()
 	db := open(s, user, password)
-	c, err := db.Conn(within(t, 30*time.Second))
+	c, err := db.Conn(within(t, patience))
 	if err != nil {
 		t.Fatalf("login: %v", err)
 	}
@@ -181,6 +181,10 @@ func session(t testing.TB, s *sqetest.Server, user, password string) *sql.Conn {
 	})
 	return c
 }
+
+// patience is how long tests wait for what happens soon. It is for what hangs: a busy
+// machine may be many times slower than it is alone.
+const patience = 2 * time.Minute
 
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()

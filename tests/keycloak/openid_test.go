@@ -29,7 +29,7 @@ func tokenClients(t *testing.T) map[string]tokenClient {
 	python := func(kind string, environment ...string) tokenClient {
 		return func(user, file string, more ...string) *exec.Cmd {
 			args := append([]string{filepath.Join(programs, "tokens.py"), kind, strconv.Itoa(s.Port), user, file}, more...)
-			cmd := exec.CommandContext(within(t, time.Minute), filepath.Join(sqetest.Cache(), "venv", "bin", "python"), args...)
+			cmd := exec.CommandContext(within(t, patience), filepath.Join(sqetest.Cache(), "venv", "bin", "python"), args...)
 			cmd.Env = append(os.Environ(), environment...)
 			return cmd
 		}
@@ -39,7 +39,7 @@ func tokenClients(t *testing.T) map[string]tokenClient {
 		t.Fatal("MySQL Connector/J is not installed; run tests/install:", jars, err)
 	}
 	classes := t.TempDir()
-	if out, err := exec.CommandContext(within(t, time.Minute), "javac", "-cp", jars[0], "-d", classes, filepath.Join(programs, "Tokens.java")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(within(t, patience), "javac", "-cp", jars[0], "-d", classes, filepath.Join(programs, "Tokens.java")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return map[string]tokenClient{
@@ -47,7 +47,7 @@ func tokenClients(t *testing.T) map[string]tokenClient {
 		"python C": python("c", "PYTHONPATH="+filepath.Join(sqetest.Cache(), "connector-c")),
 		"java": func(user, file string, more ...string) *exec.Cmd {
 			args := append([]string{"-cp", classes + string(os.PathListSeparator) + jars[0], "Tokens", strconv.Itoa(s.Port), user, file}, more...)
-			return exec.CommandContext(within(t, time.Minute), "java", args...)
+			return exec.CommandContext(within(t, patience), "java", args...)
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"sqe/tests/sqetest"
@@ -30,7 +31,7 @@ const (
 
 // PoliciesOf lets root read everything and pat these tables of a namespace.
 func PoliciesOf(namespace string, tables ...string) *Policies {
-	p := &Policies{namespace: namespace, version: int(time.Now().UnixMilli())} // a later one is newer
+	p := &Policies{namespace: namespace, version: nextVersion()}
 	p.grant("all", "*", "*", "root")
 	for _, t := range tables {
 		p.grant("read "+t, namespace, t, "pat")
@@ -188,4 +189,17 @@ func (p *Policies) Write(dir string) error {
 // definition is Ranger's definition of a service type.
 func definition(service string) (json.RawMessage, error) {
 	return os.ReadFile(filepath.Join(sqetest.Root(), "rangerclient", "servicedef", service+".json"))
+}
+
+var lastVersion atomic.Int64
+
+// nextVersion is greater than each before it, also than those of an earlier process.
+func nextVersion() int {
+	now := time.Now().UnixMilli()
+	for {
+		last := lastVersion.Load()
+		if next := max(now, last+1); lastVersion.CompareAndSwap(last, next) {
+			return int(next)
+		}
+	}
 }

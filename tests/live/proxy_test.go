@@ -101,6 +101,18 @@ func (p *proxy) remember(on bool) {
 	p.keep = on
 }
 
+// remembered is how many documents are kept.
+func (p *proxy) remembered() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for path := range p.old {
+		if strings.Contains(path, "/download/") {
+			n++
+		}
+	}
+	return n
+}
+
 func (p *proxy) count() (asked, refused int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +143,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case slow:
 		select {
 		case <-r.Context().Done():
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 		}
 		return
 	case wrongPassword:

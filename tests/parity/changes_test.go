@@ -69,7 +69,7 @@ func changeRows(t *testing.T, peer *Peer, pools map[string]*sql.DB, held map[str
 
 // execute runs a statement; the only value of the answer is how many rows changed.
 func execute(db *sql.DB, statement string) sqetest.Answer {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	res, err := db.ExecContext(ctx, statement)
 	if err != nil {

@@ -164,7 +164,7 @@ func startBoth(t *testing.T, logins []string) *both {
 // source.
 func (b *both) ask(t *testing.T, c Case) (theirs Case, message string, ours map[string]sqetest.Answer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	theirs, message, err := b.trino.ask(ctx, c.User, c.SQL)
 	if err != nil {
@@ -270,7 +270,7 @@ type expectation struct {
 // says, so what becomes of it is looked at later.
 func (b *both) tag(t *testing.T) expectation {
 	t.Helper()
-	e := expectation{Case{User: "s_tag", SQL: "SELECT name FROM sem.people WHERE ssn = '111-11-1111'"}, sqetest.Null, time.Now(), 75 * time.Second}
+	e := expectation{Case{User: "s_tag", SQL: "SELECT name FROM sem.people WHERE ssn = '111-11-1111'"}, sqetest.Null, time.Now(), 5 * time.Minute}
 	for side, got := range b.look(t, e.probe) {
 		if got != "Ann" {
 			t.Fatalf("before the tag %s sees %q", side, got)
@@ -336,7 +336,7 @@ func (b *both) changes(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Both ask every second; a busy machine gets some more.
-			b.await(t, expectation{probe, c.want, time.Now(), 15 * time.Second})
+			b.await(t, expectation{probe, c.want, time.Now(), 2 * time.Minute})
 			for _, p := range probes {
 				theirs, message, ours := b.ask(t, p)
 				for name, a := range ours {

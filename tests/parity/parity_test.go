@@ -174,7 +174,7 @@ func compare(t *testing.T, peer *Peer) {
 // ask runs a captured statement as its user.
 func ask(t *testing.T, pools map[string]*sql.DB, peer *Peer, c Case) sqetest.Answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	return sqetest.Ask(ctx, pools[c.User], snapshots(t, pools["raw"], peer.translate(c.SQL)))
 }

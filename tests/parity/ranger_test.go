@@ -36,7 +36,7 @@ func (r ranger) call(ctx context.Context, method, path string, in, out any) erro
 		}
 		body = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, r.url+"/service/"+path, body)
 	if err != nil {

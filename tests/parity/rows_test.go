@@ -38,7 +38,7 @@ var written = []struct{ user, sql string }{
 func (b *both) rows(t *testing.T) {
 	started, most := time.Now(), 0
 	for _, w := range written {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		a := sqetest.Ask(ctx, b.servers["ranger"][w.user], w.sql)
 		cancel()
 		if a.Err != nil {
@@ -129,7 +129,7 @@ func (b *both) trinoFirst(t *testing.T, c Case, reads bool) (theirs Case, messag
 	if reads {
 		return b.ask(t, c)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	theirs, message, err := b.trino.ask(ctx, c.User, c.SQL)
 	if err != nil {

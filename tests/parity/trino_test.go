@@ -74,7 +74,7 @@ type page struct {
 
 // ask runs a statement; the case that it returns has the answer.
 func (s trino) ask(ctx context.Context, user, statement string) (c Case, message string, err error) {
-	for range 60 {
+	for range 240 {
 		c, message, err = s.once(ctx, user, statement)
 		// Some seconds pass between the start and the first query that runs.
 		if c.Error != "NO_NODES_AVAILABLE" {

@@ -33,7 +33,7 @@ const (
 	poll           = time.Second
 	// patience is how long a change may take to arrive: two polls, for one may be
 	// under way, and what a busy machine needs.
-	patience = 2*poll + 3*time.Second
+	patience = 2*poll + 2*time.Minute
 )
 
 // consumers are SQE and Ranger's plugin, which follow the same policy store.
@@ -313,7 +313,7 @@ func TestConsumer(t *testing.T) {
 	c := &consumers{t: t, file: filepath.Join(t.TempDir(), "policies.db"), java: start(t)}
 	c.serve("127.0.0.1:0")
 	t.Cleanup(func() { c.stop() })
-	c.admin = do[*admin.REST](t)(admin.OpenREST(admin.RESTConfig{URL: c.url, Username: "admin", Password: adminPassword, AllowHTTP: true, Timeout: 30 * time.Second}))
+	c.admin = do[*admin.REST](t)(admin.OpenREST(admin.RESTConfig{URL: c.url, Username: "admin", Password: adminPassword, AllowHTTP: true, Timeout: patience}))
 	c.furnish()
 	ctx := t.Context()
 	create := func(p *model.Policy) *model.Policy { return do[*model.Policy](t)(c.admin.CreatePolicy(ctx, p)) }

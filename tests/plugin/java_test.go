@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sqe/tests/sqetest"
 )
 
 // java is the running Java program.
@@ -33,7 +35,7 @@ func start(t testing.TB) *java {
 		t.Fatalf("Ranger's plugin could not be prepared: %v", err)
 	}
 	j := &java{log: &bytes.Buffer{}}
-	cmd := exec.Command("bash", "-c", strings.TrimSpace(string(command)))
+	cmd := sqetest.Owned(exec.Command("bash", "-c", strings.TrimSpace(string(command))))
 	cmd.Stderr = j.log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -47,7 +49,7 @@ func start(t testing.TB) *java {
 	}
 	t.Cleanup(func() {
 		_ = j.in.Close()
-		timer := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 		_ = cmd.Wait()
 		if t.Failed() {

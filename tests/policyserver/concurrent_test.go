@@ -130,7 +130,7 @@ func TestReadersSeeWholeChanges(t *testing.T) {
 	}()
 	content := map[int64]string{}
 	last := int64(-1)
-	for end := time.Now().Add(20 * time.Second); len(content) < 10 && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); len(content) < 10 && time.Now().Before(end); {
 		doc, err := model.DecodePolicies(documents[0].get(t, engine, hive, -1).body, hive)
 		if err != nil {
 			t.Error(err)

@@ -71,7 +71,7 @@ func run(m *testing.M) (code int) {
 		defer stop()
 	}
 	var err error
-	if server, err = admin.OpenREST(admin.RESTConfig{URL: base, Username: account, Password: secret, AllowHTTP: true, Timeout: 30 * time.Second}); err == nil {
+	if server, err = admin.OpenREST(admin.RESTConfig{URL: base, Username: account, Password: secret, AllowHTTP: true, Timeout: 2 * time.Minute}); err == nil {
 		if err = sweep(); err == nil {
 			err = furnish()
 		}

@@ -106,7 +106,7 @@ path = "%[2]s/audit.jsonl"
 	}
 	// Variables of its own would beat the file: it gets none. Built without TLS it does
 	// not heed insecure_http in the file; the option counts.
-	c.cmd = exec.Command(program, "--insecure-http", "--config", filepath.Join(folder, "rustberg.toml"))
+	c.cmd = sqetest.Owned(exec.Command(program, "--insecure-http", "--config", filepath.Join(folder, "rustberg.toml")))
 	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = []string{"HOME=" + folder}, c.log, c.log
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ path = "%[2]s/audit.jsonl"
 				return c, nil
 			}
 		}
-		if time.Since(start) > time.Minute || c.cmd.Process.Signal(syscall.Signal(0)) != nil {
+		if time.Since(start) > 2*time.Minute || c.cmd.Process.Signal(syscall.Signal(0)) != nil {
 			return nil, errors.Join(fmt.Errorf("rustberg did not start: %w\n%s", err, c.log), c.Stop())
 		}
 	}
@@ -128,7 +128,7 @@ path = "%[2]s/audit.jsonl"
 // Stop ends the catalog.
 func (c *catalogServer) Stop() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
+	timer := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()
 	err := c.cmd.Wait()
 	var ended *exec.ExitError
@@ -142,7 +142,7 @@ func (c *catalogServer) Stop() error {
 // the answer.
 func ask(t testing.TB, name, method, path string, body any) (int, []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var in io.Reader
 	if body != nil {

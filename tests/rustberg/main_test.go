@@ -227,7 +227,7 @@ func (s *sessions) of(t testing.TB, name string) *sql.Conn {
 		return c
 	}
 	db := sqe.Open(name, func(c *mysql.Config) { c.Passwd = token })
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -272,13 +272,13 @@ func (s *sessions) leaked(at *sqetest.Server) error {
 // as runs a statement as somebody.
 func as(t testing.TB, name, statement string) sqetest.Answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return sqetest.Ask(ctx, people.of(t, name), statement)
 }
 
 // patience is how long a change of policies may take to be seen.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // becomes waits until a statement is answered so, and returns how long that took.
 func becomes(t testing.TB, name, statement, want string) time.Duration {

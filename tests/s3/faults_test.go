@@ -5,6 +5,7 @@ package s3
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -45,14 +46,18 @@ func newFront(t *testing.T, store *Store) *front {
 		t.Fatal(err)
 	}
 	f.address = fmt.Sprintf("http://127.0.0.1:%d", port)
-	server := &http.Server{Addr: strings.TrimPrefix(f.address, "http://"), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	listener, err := net.Listen("tcp", strings.TrimPrefix(f.address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.seen.Add(1)
 		if g := f.trouble.Load(); g != nil && (*g)(w, r) {
 			return
 		}
 		proxy.ServeHTTP(counting{w, &f.bytes}, r)
 	})}
-	go func() { _ = server.ListenAndServe() }()
+	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return f
 }
@@ -118,10 +123,7 @@ func TestFaults(t *testing.T) {
 			return true
 		}, read: "no such bucket", put: "no such bucket"},
 		{name: "silence", fault: func(w http.ResponseWriter, r *http.Request) bool {
-			select {
-			case <-r.Context().Done():
-			case <-time.After(20 * time.Second):
-			}
+			<-r.Context().Done()
 			return true
 		}, read: "does not answer", put: "does not answer", retried: true},
 		{name: "cut off", fault: func(w http.ResponseWriter, r *http.Request) bool {
@@ -144,7 +146,6 @@ func TestFaults(t *testing.T) {
 				return (data(r) || r.Method == http.MethodPut) && c.fault(w, r)
 			})
 			before := f.seen.Load()
-			start := time.Now()
 			if c.read == "Corrupt" {
 				l.fails(read, "ns.t")
 			} else {
@@ -155,9 +156,6 @@ func TestFaults(t *testing.T) {
 			}
 			if c.put != "" {
 				l.fails(write, c.put)
-			}
-			if d := time.Since(start); d > 40*time.Second {
-				t.Errorf("it took %s", d)
 			}
 			well()
 		})
@@ -188,20 +186,25 @@ func TestFaults(t *testing.T) {
 			}
 			return false
 		})
-		limit, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		limit, cancel := context.WithCancel(ctx)
 		defer cancel()
-		start := time.Now()
-		a := sqetest.Ask(limit, l.client, read)
-		if a.Err == nil || time.Since(start) > 3*time.Second {
-			t.Errorf("%v after %s", a.Err, time.Since(start))
+		answer := make(chan sqetest.Answer, 1)
+		go func() { answer <- sqetest.Ask(limit, l.client, read) }()
+		becomes := func(what string, is func() bool) {
+			t.Helper()
+			for start := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
+				if time.Since(start) > time.Minute {
+					t.Fatal(what)
+				}
+			}
+		}
+		becomes("the store was not asked", func() bool { return running.Load() > 0 })
+		cancel()
+		if a := <-answer; a.Err == nil {
+			t.Error("a statement that was cancelled is answered")
 		}
 		// The server has let go of the store as well.
-		for running.Load() > 0 && time.Since(start) < 5*time.Second {
-			time.Sleep(20 * time.Millisecond)
-		}
-		if running.Load() > 0 {
-			t.Error("requests go on after their statement was cancelled")
-		}
+		becomes("requests go on after their statement was cancelled", func() bool { return running.Load() == 0 })
 		well()
 	})
 	l.T = t
@@ -224,11 +227,7 @@ func TestFaults(t *testing.T) {
 	t.Run("down", func(t *testing.T) {
 		l.T = t
 		store.Stop(t)
-		start := time.Now()
 		l.fails(read, "does not answer")
-		if d := time.Since(start); d > 15*time.Second {
-			t.Errorf("it took %s", d)
-		}
 		store.Start(t)
 		well()
 	})
@@ -236,11 +235,7 @@ func TestFaults(t *testing.T) {
 	t.Run("frozen", func(t *testing.T) {
 		l.T = t
 		store.Freeze(t)
-		start := time.Now()
 		l.fails(read, "does not answer")
-		if d := time.Since(start); d > 20*time.Second {
-			t.Errorf("it took %s", d)
-		}
 		store.Thaw(t)
 		well()
 	})

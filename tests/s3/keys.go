@@ -51,12 +51,20 @@ func StartKeyed(t testing.TB, dir string) (*Store, *Keys) {
 	k := &Keys{file: filepath.Join(own, "iam.json"), all: map[string]Key{}}
 	k.write(t)
 	socket, public := filepath.Join(own, "iam.sock"), filepath.Join(own, "public.sock")
-	iam := exec.Command(gateway(t), "--quiet", "--port", public, "iam", "--dir", own, "--private-ports", socket)
+	iam := sqetest.Owned(exec.Command(gateway(t), "--quiet", "--port", public, "iam", "--dir", own, "--private-ports", socket))
 	iam.Env = append(os.Environ(), root...)
 	if err := iam.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = iam.Process.Kill(); _ = iam.Wait() })
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		if time.Since(start) > 2*time.Minute {
+			t.Fatal("the service of the keys does not listen")
+		}
+	}
 	s := &Store{Dir: dir, address: fmt.Sprintf("127.0.0.1:%d", port), log: filepath.Join(own, "access.log"), iam: socket}
 	s.Endpoint = "http://" + s.address
 	s.Start(t)

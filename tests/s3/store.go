@@ -71,12 +71,12 @@ func (s *Store) Start(t testing.TB) {
 	if s.iam != "" {
 		args = append(args, "--iam-standalone-endpoint", s.iam)
 	}
-	s.cmd = exec.Command(gateway(t), append(args, "posix", s.Dir)...)
+	s.cmd = sqetest.Owned(exec.Command(gateway(t), append(args, "posix", s.Dir)...))
 	s.cmd.Env = append(os.Environ(), root...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 200 {
+	for range 2400 { // two minutes: a busy machine may be many times slower
 		if c, err := net.DialTimeout("tcp", s.address, time.Second); err == nil {
 			_ = c.Close()
 			return

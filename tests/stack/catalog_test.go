@@ -102,7 +102,7 @@ func startCatalog(folder string, port int, issuer, policies, user, password stri
 
 // Start starts it, also again after Stop: with the tables that it had.
 func (c *restCatalog) Start() error {
-	c.cmd = exec.Command("bash", "-c", c.command, "bash", c.file)
+	c.cmd = sqetest.Owned(exec.Command("bash", "-c", c.command, "bash", c.file))
 	c.cmd.Stderr = c.log
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {
@@ -136,7 +136,7 @@ func (c *restCatalog) Stop() error {
 	}
 	_ = c.cmd.Process.Signal(syscall.SIGCONT)
 	_ = c.in.Close()
-	timer := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
+	timer := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
 	defer timer.Stop()
 	return c.cmd.Wait()
 }
@@ -158,7 +158,7 @@ func (c *restCatalog) Freeze(t testing.TB) {
 		}) {
 			return
 		}
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatal("the catalog does not stop")
 		}
 	}

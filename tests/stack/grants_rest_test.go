@@ -154,7 +154,7 @@ func sent(t testing.TB, who string, r request) (int, string) {
 		}
 		in = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(within(t, 20*time.Second), r.method, lake.Address+r.path, in)
+	req, err := http.NewRequestWithContext(within(t, patience), r.method, lake.Address+r.path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func called(t testing.TB, method, path string, body any) ([]byte, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(within(t, 20*time.Second), method, store+"/"+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(within(t, patience), method, store+"/"+path, bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestRowOthersWrites(t *testing.T) {
 	if after == before || after != metadata(t, "bob", "others", "orders").Current {
 		t.Errorf("the snapshot of carol is %d, and was %d", after, before)
 	}
-	result, err := people.of(t, "carol").ExecContext(within(t, time.Minute), "DELETE FROM others.orders WHERE id = 909")
+	result, err := people.of(t, "carol").ExecContext(within(t, patience), "DELETE FROM others.orders WHERE id = 909")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -290,7 +290,7 @@ func (s *sessions) login(t testing.TB, at *sqetest.Server, name, token string) *
 			c.Passwd = token
 		}
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -341,11 +341,11 @@ func within(t testing.TB, d time.Duration) context.Context {
 // as runs a statement as somebody.
 func as(t testing.TB, name, statement string) sqetest.Answer {
 	t.Helper()
-	return sqetest.Ask(within(t, time.Minute), people.of(t, name), statement)
+	return sqetest.Ask(within(t, patience), people.of(t, name), statement)
 }
 
 // patience is how long a change of policies may take to reach the catalog.
-const patience = 15 * time.Second
+const patience = 2 * time.Minute
 
 // becomes waits until a statement is answered so, and returns how long that took.
 func becomes(t testing.TB, name, statement, want string) time.Duration {
@@ -384,7 +384,7 @@ func does(t testing.TB, name, statement string) {
 // control is the status with which the catalog itself answers somebody's request.
 func control(t testing.TB, name, path string) int {
 	t.Helper()
-	status, _, err := ask(within(t, 10*time.Second), http.MethodGet, lake.Address+path, people.token(t, name), nil)
+	status, _, err := ask(within(t, patience), http.MethodGet, lake.Address+path, people.token(t, name), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -315,7 +315,7 @@ func TestVendedApart(t *testing.T) {
 	t.Logf("at the same time: requests %v with %d keys", by, len(keys))
 
 	// Prepared, after SET ROLE, and after a reconnect.
-	ctx := within(t, time.Minute)
+	ctx := within(t, patience)
 	conn, err := v.pool("bob").Conn(ctx)
 	if err != nil {
 		t.Fatal(err)

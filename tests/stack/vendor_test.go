@@ -380,7 +380,7 @@ func (g *gate) during(t *testing.T, stop func(*http.Request) bool, statement fun
 		g.stop = nil
 		g.mu.Unlock()
 		return a
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the store was not asked")
 	}
 	return <-answer

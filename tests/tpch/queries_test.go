@@ -21,7 +21,7 @@ func eachQuery(t *testing.T, f func(ctx context.Context, t *testing.T, text stri
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			f(ctx, t, text)
 		})

@@ -86,7 +86,7 @@ func (l *lake) must(err error) {
 // do runs statements, and tells how many rows the last one changed.
 func (l *lake) do(texts ...string) (changed int64) {
 	l.Helper()
-	limit, cancel := context.WithTimeout(ctx, time.Minute)
+	limit, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for _, text := range texts {
 		res, err := l.client.ExecContext(limit, text)
@@ -104,7 +104,7 @@ func (l *lake) do(texts ...string) (changed int64) {
 // numbers are the numbers of the only row of an answer.
 func (l *lake) numbers(text string) []int {
 	l.Helper()
-	limit, cancel := context.WithTimeout(ctx, time.Minute)
+	limit, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	a := sqetest.Ask(limit, l.client, text)
 	if a.Err != nil || len(a.Rows) != 1 {
