@@ -12,85 +12,92 @@ import (
 	"sqe/policy"
 )
 
-// ahead notices that a statement goes through names one after the other, as those
-// of information_schema do, so that a catalog behind a network can be asked for the
-// next ones together. The zero value has noticed nothing.
-type ahead struct {
-	mu        sync.Mutex
-	databases walk
-	tables    map[string]*walk // by database
-	expected  map[string]bool  // the names that were asked for together
+// readAhead notices that a statement goes through lists of names one after the other,
+// as those of information_schema do, so that a catalog behind a network can be asked
+// for the next ones in one go. It belongs to one statement; the zero value has noticed
+// nothing.
+type readAhead struct {
+	mu         sync.Mutex
+	databases  listWalk
+	tables     map[string]*listWalk // by database
+	prefetched map[string]bool      // the tables and views that the text names, by key
 }
 
-// first reports whether a name is expected for the first time.
-func (a *ahead) first(key string) bool {
+// claim reports whether nobody claimed the name before, so that it is prefetched once.
+func (a *readAhead) claim(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.expected == nil {
-		a.expected = map[string]bool{}
+	if a.prefetched == nil {
+		a.prefetched = map[string]bool{}
 	}
-	if a.expected[key] {
+	if a.prefetched[key] {
 		return false
 	}
-	a.expected[key] = true
+	a.prefetched[key] = true
 	return true
 }
 
-// walk is a way through a list.
-type walk struct {
+// listWalk is how far a statement went through a list of names.
+type listWalk struct {
 	names []string
-	steps int
-	// to is how far what comes next was asked for.
-	to int
+	// lookups counts what was asked for since the list was given.
+	lookups int
+	// prefetchedTo is the index behind the last name that was prefetched.
+	prefetchedTo int
 }
 
-// How many steps make a walk, and how many names are asked for together.
 const (
-	aWalk     = 2
-	mostAhead = 64
+	// walkLookups is the number of lookups that make a walk of a list: one alone may be
+	// of a statement that names a table.
+	walkLookups = 2
+	// prefetchBatch is the most names that are prefetched in one go.
+	prefetchBatch = 64
 )
 
-// walking reports whether the list is gone through.
-func (w *walk) walking() bool { return w.steps >= aWalk }
+// walking reports whether the statement goes through the whole list.
+func (w *listWalk) walking() bool { return w.lookups >= walkLookups }
 
-// next is what to ask for before name is, and what comes after it. sure: the list is gone
-// through, whatever was seen of it.
-func (w *walk) next(name string, sure bool) []string {
+// batch notes the lookup of name and returns what to prefetch before it: name and
+// those after it, nothing where that was done. With sure, the statement is known to go
+// through the list from its first lookup on.
+func (w *listWalk) batch(name string, sure bool) []string {
+	w.lookups++
 	i := slices.Index(w.names, name)
-	if w.steps++; i < 0 || !w.walking() && !sure || i < w.to {
+	if i < w.prefetchedTo || !w.walking() && !sure {
 		return nil
 	}
-	w.to = min(i+mostAhead, len(w.names))
-	return w.names[i:w.to]
+	w.prefetchedTo = min(i+prefetchBatch, len(w.names))
+	return w.names[i:w.prefetchedTo]
 }
 
-// listed is told the databases in the order in which they were given.
-func (a *ahead) listed(databases []string) {
+// setDatabases notes the list of databases that the statement was given.
+func (a *readAhead) setDatabases(databases []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.databases = walk{names: databases}
+	a.databases = listWalk{names: databases}
 }
 
-// named is told the tables of a database in the order in which they were given.
-func (a *ahead) named(database string, tables []string) {
+// setTables notes the list of tables of a database that the statement was given.
+func (a *readAhead) setTables(database string, tables []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.tables == nil {
-		a.tables = map[string]*walk{}
+		a.tables = map[string]*listWalk{}
 	}
 	if a.tables[database] == nil {
-		a.tables[database] = &walk{names: tables}
+		a.tables[database] = &listWalk{names: tables}
 	}
 }
 
-// namesAhead has the names of the databases that come after one asked for.
-func (r relations) namesAhead(ctx context.Context, cat catalog.Catalog, database string) {
+// prefetchNames asks the catalog for the names in the database and in those after it,
+// when the statement goes through databases.
+func (r relations) prefetchNames(ctx context.Context, cat catalog.Catalog, database string) {
 	p, ok := cat.(catalog.Preloader)
 	if !ok {
 		return
 	}
 	r.st.ahead.mu.Lock()
-	next := r.st.ahead.databases.next(database, false)
+	next := r.st.ahead.databases.batch(database, false)
 	r.st.ahead.mu.Unlock()
 	var namespaces [][]string
 	for _, d := range next {
@@ -103,9 +110,9 @@ func (r relations) namesAhead(ctx context.Context, cat catalog.Catalog, database
 	}
 }
 
-// tablesAhead has the tables that come after one asked for, as far as the principal
-// may read them.
-func (r relations) tablesAhead(ctx context.Context, cat catalog.Catalog, database, name string) {
+// prefetchTables asks the catalog for the table and for those after it, as far as the
+// principal may read them, when the statement goes through the tables of the database.
+func (r relations) prefetchTables(ctx context.Context, cat catalog.Catalog, database, name string) {
 	p, ok := cat.(catalog.Preloader)
 	if !ok {
 		return
@@ -114,7 +121,7 @@ func (r relations) tablesAhead(ctx context.Context, cat catalog.Catalog, databas
 	var next []string
 	if w := r.st.ahead.tables[database]; w != nil {
 		// Who goes through the databases goes through the tables of each.
-		next = w.next(name, r.st.ahead.databases.walking())
+		next = w.batch(name, r.st.ahead.databases.walking())
 	}
 	r.st.ahead.mu.Unlock()
 	var tables []catalog.Wanted
@@ -132,10 +139,10 @@ func (r relations) tablesAhead(ctx context.Context, cat catalog.Catalog, databas
 	}
 }
 
-// expect has what a statement names asked for together, as far as the principal may
-// read it: binding asks for one after the other. Names without a database are in the
-// one given.
-func (r relations) expect(ctx context.Context, names []parse.Named, database string) {
+// prefetchNamed asks catalogs in one go for what the text of a statement names, as far
+// as the principal may read it: binding asks for one after the other. Names without a
+// database are in the one given.
+func (r relations) prefetchNamed(ctx context.Context, names []parse.Named, database string) {
 	wanted := map[catalog.Preloader][]catalog.Wanted{}
 	for _, n := range names {
 		if n.Database == "" {
@@ -150,10 +157,10 @@ func (r relations) expect(ctx context.Context, names []parse.Named, database str
 			continue
 		}
 		p, ok := cat.(catalog.Preloader)
-		if !ok || !r.st.ahead.first(full.Key()) {
+		if !ok || !r.st.ahead.claim(full.Key()) {
 			continue
 		}
-		if w := r.wanted(full); w.Table || w.View {
+		if w := r.readableAs(full); w.Table || w.View {
 			wanted[p] = append(wanted[p], w)
 		}
 	}
@@ -166,8 +173,8 @@ func (r relations) expect(ctx context.Context, names []parse.Named, database str
 	g.Wait()
 }
 
-// wanted is as what the principal may read a name.
-func (r relations) wanted(name plan.TableName) catalog.Wanted {
+// readableAs says whether the principal may read the name as a table and as a view.
+func (r relations) readableAs(name plan.TableName) catalog.Wanted {
 	object := policy.TableObject(name)
 	view := object
 	view.View = true
@@ -181,17 +188,17 @@ func (r relations) wanted(name plan.TableName) catalog.Wanted {
 	return w
 }
 
-// expectView is expect of the query of a view, whose names without a database are in
-// that of the view.
-func (r relations) expectView(ctx context.Context, text, database string) {
+// prefetchView is prefetchNamed for the query of a view, whose names without a database
+// are in that of the view.
+func (r relations) prefetchView(ctx context.Context, text, database string) {
 	if stmt, rest, err := parse.Parse(text); err == nil && rest == "" {
-		r.expect(ctx, parse.NamesOf(stmt), database)
+		r.prefetchNamed(ctx, parse.NamesOf(stmt), database)
 	}
 }
 
-// visibleAhead has the names in the namespaces that the principal may see only for
-// what is in them.
-func (r relations) visibleAhead(ctx context.Context, cat catalog.Catalog, namespaces [][]string) {
+// prefetchUnlisted asks the catalog for the names in those namespaces that the
+// principal may not list, and sees only when it may see something in them.
+func (r relations) prefetchUnlisted(ctx context.Context, cat catalog.Catalog, namespaces [][]string) {
 	p, ok := cat.(catalog.Preloader)
 	if !ok {
 		return

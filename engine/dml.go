@@ -121,7 +121,7 @@ type changes struct {
 
 // changes is the way of a statement that changes rows to changes that may run.
 func (st *statement) changes(ctx context.Context, stmt parse.Statement, args []plan.Literal) (*changes, error) {
-	relations{st}.expect(ctx, parse.NamesOf(stmt), st.session.vars.Database())
+	relations{st}.prefetchNamed(ctx, parse.NamesOf(stmt), st.session.vars.Database())
 	bound, err := st.engine.binder.BindWrite(ctx, st.session.vars, relations{st}, stmt, args)
 	if err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func (st *statement) govern(ctx context.Context, sql *parse.SQL, args []plan.Lit
 }
 
 func (st *statement) bind(ctx context.Context, sql *parse.SQL, args []plan.Literal) (*bind.Bound, error) {
-	relations{st}.expect(ctx, parse.NamesOf(sql), st.session.vars.Database())
+	relations{st}.prefetchNamed(ctx, parse.NamesOf(sql), st.session.vars.Database())
 	return st.engine.binder.Bind(ctx, st.session.vars, relations{st}, sql, args)
 }
 

@@ -47,7 +47,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		return nil, err
 	}
 	if read.Allow {
-		r.tablesAhead(ctx, cat, database, base)
+		r.prefetchTables(ctx, cat, database, base)
 		rel, err := r.readable(ctx, cat, full, at, kind, read)
 		if !fault.Is(err, fault.NotFound) {
 			return rel, err
@@ -63,7 +63,7 @@ func (r relations) Relation(ctx context.Context, database, name string, at plan.
 		if d.Allow {
 			v, err := cat.View(ctx, full)
 			if err == nil {
-				r.expectView(ctx, v.SQL, database)
+				r.prefetchView(ctx, v.SQL, database)
 				return &bind.Relation{View: v}, nil
 			}
 			if !fault.Is(err, fault.NotFound) {
@@ -133,7 +133,7 @@ func (r relations) Databases(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.visibleAhead(ctx, cat, namespaces)
+		r.prefetchUnlisted(ctx, cat, namespaces)
 		for _, ns := range namespaces {
 			ok, err := r.visibleNamespace(ctx, cat, ns)
 			if err != nil {
@@ -144,7 +144,7 @@ func (r relations) Databases(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	r.st.ahead.listed(out)
+	r.st.ahead.setDatabases(out)
 	return out, nil
 }
 
@@ -206,9 +206,9 @@ func (r relations) Names(ctx context.Context, database string) (tables, views []
 	if err != nil {
 		return nil, nil, fault.New(fault.NoDatabase, "Unknown database '%s'", database)
 	}
-	r.namesAhead(ctx, cat, database)
+	r.prefetchNames(ctx, cat, database)
 	tables, views, err = r.names(ctx, cat, full.Namespace)
-	r.st.ahead.named(database, tables)
+	r.st.ahead.setTables(database, tables)
 	return tables, views, err
 }
 

@@ -138,7 +138,7 @@ func (s *Session) Prepare(ctx context.Context, text string) (*Prepared, error) {
 		if sql.Kind != parse.Query && sql.Kind != parse.Show {
 			return &Result{}, nil
 		}
-		relations{st}.expect(ctx, parse.NamesOf(sql), s.vars.Database())
+		relations{st}.prefetchNamed(ctx, parse.NamesOf(sql), s.vars.Database())
 		p.Params, p.Columns, err = s.engine.binder.Describe(ctx, s.vars, relations{st}, sql)
 		return &Result{}, err
 	})

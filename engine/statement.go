@@ -39,7 +39,7 @@ type statement struct {
 	// grantees of a statement about access, for the audit log.
 	grantees []string
 	salt     []byte
-	ahead    ahead
+	ahead    readAhead
 	// absent tells of catalogs that are not there for this session.
 	absent []string
 }
