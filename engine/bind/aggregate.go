@@ -20,118 +20,129 @@ import (
 // columns that something above uses; which of these are functions of the group is
 // seen only when that was translated (finish).
 func (t *translator) groupBy(in plan.Node, n *gmsplan.GroupBy) plan.Node {
-	a := &plan.Aggregate{Input: in}
-	have := map[plan.ColumnID]plan.Column{}
+	g := &grouping{translator: t, out: &plan.Aggregate{Input: in}, input: map[plan.ColumnID]plan.Column{}, picked: map[plan.ColumnID]plan.Column{}}
 	for _, c := range in.Columns() {
-		have[c.ID] = c
+		g.input[c.ID] = c
 	}
 	for _, e := range n.GroupByExprs {
-		x := t.expr(e)
-		if _, constant := x.(*plan.Literal); constant && len(n.GroupByExprs) > 1 {
-			continue
-		}
-		known := false
-		for _, k := range a.Keys {
-			known = known || same(k.Expr, x)
-		}
-		if known {
-			continue
-		}
-		col := t.columnOf(x, displayName(e))
-		if r, ok := x.(*plan.Ref); ok {
-			if c, own := have[r.ID]; own {
-				col = c
-			}
-		}
-		a.Keys = append(a.Keys, plan.Item{Column: col, Expr: x})
-	}
-	// Columns of the input that are no keys are picked from any row of the group.
-	picked := map[plan.ColumnID]plan.Column{}
-	pick := func(r *plan.Ref) plan.Expr {
-		for _, k := range a.Keys {
-			if kr, ok := k.Expr.(*plan.Ref); ok && kr.ID == r.ID {
-				return reference(k.Column)
-			}
-		}
-		c, own := have[r.ID]
-		if !own {
-			return r // a column of an enclosing query
-		}
-		p, ok := picked[r.ID]
-		if !ok {
-			f, _ := plan.Lookup("any_value")
-			p = plan.Column{ID: t.ids.New(), Name: c.Name, Type: c.Type, Nullable: true}
-			picked[r.ID] = p
-			a.Aggs = append(a.Aggs, plan.AggItem{Column: p, Call: plan.AggCall{Func: f, Args: []plan.Expr{reference(c)}}})
-			if t.implicit == nil {
-				t.implicit = map[plan.ColumnID]string{}
-			}
-			t.implicit[p.ID] = c.Name
-		}
-		return reference(p)
-	}
-	overGroups := func(e plan.Expr) plan.Expr {
-		return mapRefs(e, pick)
+		g.key(e, len(n.GroupByExprs) > 1)
 	}
 	// What stands above refers to the output, so the meaning of ids changes only
 	// after every expression below was translated.
-	type definition struct {
-		id  sql.ColumnId
-		col plan.Column
-	}
-	var defs []definition
-	for _, e := range n.SelectedExprs {
-		if call, name, ok := t.aggregate(e); ok {
-			typ, err := call.Func.Result(plan.Types(call.Args))
-			if err != nil {
-				refuse(fault.BadStatement, "%s does not take arguments of these types", strings.ToUpper(call.Func.Name))
-			}
-			col := plan.Column{ID: t.ids.New(), Name: name, Type: typ, Nullable: call.Func.Name != "count"}
-			a.Aggs = append(a.Aggs, plan.AggItem{Column: col, Call: call})
-			defs = append(defs, definition{idOf(e), col})
-			continue
-		}
-		x := t.expr(e)
-		key := -1
-		for i, k := range a.Keys {
-			if same(k.Expr, x) {
-				key = i
-			}
-		}
-		if key >= 0 {
-			defs = append(defs, definition{idOf(e), a.Keys[key].Column})
-			continue
-		}
-		r, ok := overGroups(x).(*plan.Ref)
-		if !ok {
-			cannot("an expression beside the aggregates")
-		}
-		for _, c := range append(a.Columns(), plan.Column{ID: r.ID, Type: r.Typ, Name: r.Name, Nullable: true}) {
-			if c.ID == r.ID {
-				defs = append(defs, definition{idOf(e), c})
-				break
-			}
-		}
+	columns := make([]plan.Column, len(n.SelectedExprs))
+	for i, e := range n.SelectedExprs {
+		columns[i] = g.selected(e)
 	}
 	// A grouping expression may be written again above, over columns that are
 	// picked: it is the key there.
-	for _, k := range a.Keys {
+	for _, k := range g.out.Keys {
 		if _, isRef := k.Expr.(*plan.Ref); isRef {
 			continue
 		}
-		t.scope.keys = append(t.scope.keys, groupKey{expr: overGroups(k.Expr), col: k.Column})
+		t.scope.keys = append(t.scope.keys, groupKey{expr: mapRefs(k.Expr, g.pick), col: k.Column})
 	}
 	// Every column of the input that may be named above now means its value in the
 	// group.
 	for id, c := range t.scope.cols {
-		if p, ok := picked[c.ID]; ok {
+		if p, ok := g.picked[c.ID]; ok {
 			t.scope.cols[id] = p
 		}
 	}
-	for _, d := range defs {
-		t.define(d.id, d.col)
+	for i, e := range n.SelectedExprs {
+		t.define(idOf(e), columns[i])
 	}
-	return t.accept(a)
+	return t.accept(g.out)
+}
+
+// grouping is an aggregation that is being translated.
+type grouping struct {
+	*translator
+	out   *plan.Aggregate
+	input map[plan.ColumnID]plan.Column
+	// picked are the columns of the output for those of the input that are no keys.
+	picked map[plan.ColumnID]plan.Column
+}
+
+// key adds a grouping expression. A constant beside others groups nothing.
+func (g *grouping) key(e sql.Expression, others bool) {
+	x := g.expr(e)
+	if _, constant := x.(*plan.Literal); constant && others {
+		return
+	}
+	if _, known := g.keyOf(x); known {
+		return
+	}
+	column := g.columnOf(x, displayName(e))
+	if r, ok := x.(*plan.Ref); ok {
+		if c, own := g.input[r.ID]; own {
+			column = c
+		}
+	}
+	g.out.Keys = append(g.out.Keys, plan.Item{Column: column, Expr: x})
+}
+
+// keyOf is the key that an expression over the input is.
+func (g *grouping) keyOf(x plan.Expr) (plan.Column, bool) {
+	for _, k := range g.out.Keys {
+		if same(k.Expr, x) {
+			return k.Column, true
+		}
+	}
+	return plan.Column{}, false
+}
+
+// pick is what a column of the input is in the output: a key, or the value of any row of
+// the group.
+func (g *grouping) pick(r *plan.Ref) plan.Expr {
+	for _, k := range g.out.Keys {
+		if kr, ok := k.Expr.(*plan.Ref); ok && kr.ID == r.ID {
+			return reference(k.Column)
+		}
+	}
+	c, own := g.input[r.ID]
+	if !own {
+		return r // a column of an enclosing query
+	}
+	p, ok := g.picked[r.ID]
+	if !ok {
+		f, _ := plan.Lookup("any_value")
+		p = plan.Column{ID: g.ids.New(), Name: c.Name, Type: c.Type, Nullable: true}
+		g.picked[r.ID] = p
+		g.out.Aggs = append(g.out.Aggs, plan.AggItem{Column: p, Call: plan.AggCall{Func: f, Args: []plan.Expr{reference(c)}}})
+		if g.implicit == nil {
+			g.implicit = map[plan.ColumnID]string{}
+		}
+		g.implicit[p.ID] = c.Name
+	}
+	return reference(p)
+}
+
+// selected is the column of the output for an expression that the binder lists: an
+// aggregate, a key or a picked column.
+func (g *grouping) selected(e sql.Expression) plan.Column {
+	if call, name, ok := g.aggregate(e); ok {
+		typ, err := call.Func.Result(plan.Types(call.Args))
+		if err != nil {
+			refuse(fault.BadStatement, "%s does not take arguments of these types", strings.ToUpper(call.Func.Name))
+		}
+		column := plan.Column{ID: g.ids.New(), Name: name, Type: typ, Nullable: call.Func.Name != "count"}
+		g.out.Aggs = append(g.out.Aggs, plan.AggItem{Column: column, Call: call})
+		return column
+	}
+	x := g.expr(e)
+	if column, ok := g.keyOf(x); ok {
+		return column
+	}
+	r, ok := mapRefs(x, g.pick).(*plan.Ref)
+	if !ok {
+		cannot("an expression beside the aggregates")
+	}
+	for _, c := range g.out.Columns() {
+		if c.ID == r.ID {
+			return c
+		}
+	}
+	return plan.Column{ID: r.ID, Type: r.Typ, Name: r.Name, Nullable: true}
 }
 
 // mapRefs replaces column references in e, but not in the plans of sub-queries.

@@ -23,71 +23,25 @@ type mergeBranch struct {
 	values []mergeValue
 }
 
+// merge binds MERGE as a SELECT over the join of its sides: the list holds a 1 twice,
+// where the place of a target row comes to stand, and then every condition and value of
+// every WHEN clause.
 func (w *writeBinder) merge(s *parse.Merge) (*plan.Write, error) {
 	if err := w.find(s.Table, true); err != nil {
 		return nil, err
 	}
-	q := &queryText{all: w.args}
-	q.WriteString("SELECT 1, 1")
-	exprs := []parse.Expr{s.On}
-	next := 2
-	add := func(e parse.Expr) int {
-		exprs = append(exprs, e)
-		q.WriteString(", ")
-		q.expr(e)
-		next++
-		return next - 1
-	}
-	var matched, inserts, unmatched bool
+	l := &mergeList{writeBinder: w, source: s.Source.Alias, text: &queryText{all: w.args}, exprs: []parse.Expr{s.On}, next: 2}
+	l.text.WriteString("SELECT 1, 1")
+	matches := map[parse.MergeMatch]bool{}
 	branches := make([]mergeBranch, len(s.Clauses))
 	for i, c := range s.Clauses {
-		b := mergeBranch{clause: c, and: -1}
-		if c.And != nil {
-			b.and = add(*c.And)
-		}
-		switch c.Match {
-		case parse.Matched:
-			matched = true
-		case parse.NotMatched:
-			inserts = true
-		case parse.NotMatchedBySource:
-			unmatched = true
-		default:
+		if c.Match > parse.NotMatchedBySource {
 			return nil, fault.New(fault.Internal, "a WHEN clause of another kind")
 		}
-		switch {
-		case c.Action == parse.MergeDelete:
-		case c.Star:
-			for _, f := range w.target.Table.Fields {
-				w.assignable(f)
-				q.WriteString(", " + quoteName(s.Source.Alias) + "." + quoteName(f.Name))
-				b.values = append(b.values, mergeValue{f, next})
-				next++
-			}
-		case c.Action == parse.MergeUpdate:
-			for j, f := range w.assigned(c.Set) {
-				v := mergeValue{f, -1}
-				if a := c.Set[j]; !a.Default {
-					v.item = add(a.Value)
-				}
-				b.values = append(b.values, v)
-			}
-		default:
-			fields := w.mergeFields(c)
-			if len(fields) != len(c.Values) {
-				refuse(fault.BadStatement, "Column count doesn't match value count: WHEN NOT MATCHED THEN INSERT gives %d values for %d columns", len(c.Values), len(fields))
-			}
-			for j, f := range fields {
-				v := mergeValue{f, -1}
-				if x := c.Values[j]; !x.Default {
-					v.item = add(x.Expr)
-				}
-				b.values = append(b.values, v)
-			}
-		}
-		branches[i] = b
+		matches[c.Match] = true
+		branches[i] = l.branch(c)
 	}
-	if err := aggregates(exprs...); err != nil {
+	if err := aggregates(l.exprs...); err != nil {
 		return nil, err
 	}
 	var updates [][]plan.Field
@@ -101,46 +55,128 @@ func (w *writeBinder) merge(s *parse.Merge) (*plan.Write, error) {
 		}
 		updates = append(updates, fields)
 	}
-	kept := w.keep(q, s.Target, updates)
-	kind, words := plan.Inner, "JOIN"
-	switch {
-	case unmatched && inserts:
-		kind, words = plan.Full, "FULL OUTER JOIN"
-	case unmatched, inserts:
-		kind, words = plan.Left, "LEFT JOIN"
-	}
-	// The side whose rows all count stands first.
-	targetFirst := unmatched && !inserts
-	first, second := s.Source.Text, quoteName(aliased(s.Target))
-	if targetFirst {
-		first, second = second, first
-	}
-	q.WriteString(" FROM " + first + " " + words + " " + second + " ON ")
-	q.params(s.Source.Param, s.Source.Params)
-	q.expr(s.On)
-	p, t, err := w.changes(q, s.Target, func(sel *sqlparser.Select) *sqlparser.AliasedTableExpr {
-		if len(sel.From) != 1 {
-			return nil
-		}
-		j, ok := sel.From[0].(*sqlparser.JoinTableExpr)
-		if !ok {
-			return nil
-		}
-		side := j.RightExpr
-		if targetFirst {
-			side = j.LeftExpr
-		}
-		at, _ := side.(*sqlparser.AliasedTableExpr)
-		return at
-	})
+	kept := w.keep(l.text, s.Target, updates)
+	j := mergeJoinOf(matches[parse.NotMatched], matches[parse.NotMatchedBySource])
+	j.write(l.text, s)
+	p, t, err := w.changes(l.text, s.Target, j.target)
 	if err != nil {
 		return nil, err
 	}
-	m := &merger{writeBinder: w, t: t, p: p, once: matched}
-	if err := m.join(kind, targetFirst, unmatched); err != nil {
+	m := &merger{writeBinder: w, t: t, p: p, once: matches[parse.Matched]}
+	if err := m.join(j); err != nil {
 		return nil, err
 	}
 	return m.write(branches, kept)
+}
+
+// mergeList writes the list of the query of a MERGE.
+type mergeList struct {
+	*writeBinder
+	source string // alias
+	text   *queryText
+	exprs  []parse.Expr // of the condition of the join and of the list
+	next   int          // index of the next item
+}
+
+// add puts an expression into the list and returns its index.
+func (l *mergeList) add(e parse.Expr) int {
+	l.exprs = append(l.exprs, e)
+	l.text.WriteString(", ")
+	l.text.expr(e)
+	l.next++
+	return l.next - 1
+}
+
+// value puts a value for a field into the list, unless it is DEFAULT.
+func (l *mergeList) value(f plan.Field, isDefault bool, e parse.Expr) mergeValue {
+	if isDefault {
+		return mergeValue{f, -1}
+	}
+	return mergeValue{f, l.add(e)}
+}
+
+// branch puts the condition and the values of a WHEN clause into the list.
+func (l *mergeList) branch(c parse.MergeClause) mergeBranch {
+	b := mergeBranch{clause: c, and: -1}
+	if c.And != nil {
+		b.and = l.add(*c.And)
+	}
+	switch {
+	case c.Action == parse.MergeDelete:
+	case c.Star:
+		for _, f := range l.target.Table.Fields {
+			l.assignable(f)
+			l.text.WriteString(", " + quoteName(l.source) + "." + quoteName(f.Name))
+			b.values = append(b.values, mergeValue{f, l.next})
+			l.next++
+		}
+	case c.Action == parse.MergeUpdate:
+		for i, f := range l.assigned(c.Set) {
+			b.values = append(b.values, l.value(f, c.Set[i].Default, c.Set[i].Value))
+		}
+	default:
+		fields := l.mergeFields(c)
+		if len(fields) != len(c.Values) {
+			refuse(fault.BadStatement, "Column count doesn't match value count: WHEN NOT MATCHED THEN INSERT gives %d values for %d columns", len(c.Values), len(fields))
+		}
+		for i, f := range fields {
+			b.values = append(b.values, l.value(f, c.Values[i].Default, c.Values[i].Expr))
+		}
+	}
+	return b
+}
+
+// mergeJoin is how the sides of a MERGE are joined.
+type mergeJoin struct {
+	kind  plan.JoinKind
+	words string
+	// targetFirst: the target stands on the left, the side whose rows all count.
+	targetFirst bool
+	// unmatched: rows of the target without one of the source count.
+	unmatched bool
+}
+
+// mergeJoinOf is the join for a MERGE that inserts rows of the source without one of the
+// target, and acts on rows of the target without one of the source (unmatched).
+func mergeJoinOf(inserts, unmatched bool) mergeJoin {
+	switch {
+	case unmatched && inserts:
+		return mergeJoin{kind: plan.Full, words: "FULL OUTER JOIN", unmatched: true}
+	case unmatched:
+		return mergeJoin{kind: plan.Left, words: "LEFT JOIN", targetFirst: true, unmatched: true}
+	case inserts:
+		return mergeJoin{kind: plan.Left, words: "LEFT JOIN"}
+	}
+	return mergeJoin{kind: plan.Inner, words: "JOIN"}
+}
+
+// write writes the FROM clause.
+func (j mergeJoin) write(q *queryText, s *parse.Merge) {
+	first, second := s.Source.Text, quoteName(aliased(s.Target))
+	if j.targetFirst {
+		first, second = second, first
+	}
+	q.WriteString(" FROM " + first + " " + j.words + " " + second + " ON ")
+	q.params(s.Source.Param, s.Source.Params)
+	q.expr(s.On)
+}
+
+// target finds the target in the parsed query; nil when the join is not in its FROM
+// clause as it was written.
+func (j mergeJoin) target(sel *sqlparser.Select) *sqlparser.AliasedTableExpr {
+	if len(sel.From) != 1 {
+		return nil
+	}
+	parsed, ok := sel.From[0].(*sqlparser.JoinTableExpr)
+	if !ok {
+		return nil
+	}
+	side := parsed.RightExpr
+	if j.targetFirst {
+		side = parsed.LeftExpr
+	}
+	at, _ := side.(*sqlparser.AliasedTableExpr)
+	return at
 }
 
 // mergeFields are the fields of WHEN NOT MATCHED THEN INSERT.
@@ -186,29 +222,29 @@ func columnSet(n plan.Node) map[plan.ColumnID]bool {
 
 // join finds the join, and marks rows of the source where they may be missing. The
 // place of a row of the target is never NULL, so that it tells whether there is one.
-func (m *merger) join(kind plan.JoinKind, targetFirst, mark bool) error {
+func (m *merger) join(how mergeJoin) error {
 	j, ok := m.p.Input.(*plan.Join)
 	file, isRef := m.p.Items[0].Expr.(*plan.Ref)
 	switch {
 	case !ok || !isRef || j.Lateral:
 		return fault.New(fault.Unsupported, "the source and the condition of the MERGE cannot be joined in this form; use a query in brackets as the source")
-	case kind == plan.Inner && j.Kind == plan.Cross:
-	case j.Kind != kind:
+	case how.kind == plan.Inner && j.Kind == plan.Cross:
+	case j.Kind != how.kind:
 		return fault.New(fault.Internal, "the join of a MERGE is one of another kind")
 	}
 	c := *j
 	source, target := &c.Left, &c.Right
-	if targetFirst {
+	if how.targetFirst {
 		source, target = target, source
 	}
 	m.source, m.target, m.in = columnSet(*source), columnSet(*target), &c
 	if !m.target[file.ID] {
 		return fault.New(fault.Internal, "the sides of a MERGE are exchanged")
 	}
-	if kind == plan.Full || kind == plan.Left && !targetFirst {
+	if how.kind == plan.Full || how.kind == plan.Left && !how.targetFirst {
 		m.noTarget = m.t.call("is_null", file)
 	}
-	if !mark {
+	if !how.unmatched {
 		return nil
 	}
 	there := plan.Column{ID: m.ids.New(), Name: "source", Type: plan.Bool}
