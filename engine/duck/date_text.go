@@ -95,7 +95,7 @@ func parseMoment(s string) (micros int64, ok bool) {
 	return micros, inRange(micros)
 }
 
-func isPunct(c byte) bool { return c > ' ' && c < 0x7f && !alnum(rune(c)) }
+func isPunct(c byte) bool { return c > ' ' && c < 0x7f && !alphanumeric(rune(c)) }
 
 // parseTime reads [D ]HH:MM[:SS[.ffffff]] within one day.
 func parseTime(s string) (micros int64, ok bool) {
@@ -139,113 +139,138 @@ func parsable(format string) bool {
 // strToDate is MySQL's STR_TO_DATE for the specifiers of parsable.
 func strToDate(s, format string) (micros int64, ok bool) {
 	format = strings.NewReplacer("%T", "%H:%i:%S", "%r", "%I:%i:%S %p").Replace(format)
-	y, m, d, h, min, sec := 0, 0, 0, 0, 0, 0
-	var us int64
-	pm, half := false, false
-	number := func(width int) (int, bool) {
-		n, v := 0, 0
-		for n < len(s) && n < width && '0' <= s[n] && s[n] <= '9' {
-			v = v*10 + int(s[n]-'0')
-			n++
-		}
-		s = s[n:]
-		return v, n > 0
-	}
+	r := dateReader{rest: s}
 	for i := 0; i < len(format); i++ {
-		c := format[i]
-		if c == ' ' {
-			s = strings.TrimLeft(s, " ")
-			continue
-		}
-		if c != '%' {
-			s = strings.TrimLeft(s, " ")
-			if s == "" || s[0] != c {
+		r.rest = strings.TrimLeft(r.rest, " ")
+		switch c := format[i]; {
+		case c == ' ':
+		case c == '%':
+			i++
+			if !r.specifier(format[i]) {
 				return 0, false
 			}
-			s = s[1:]
-			continue
-		}
-		i++
-		s = strings.TrimLeft(s, " ")
-		ok := true
-		switch format[i] {
-		case 'Y':
-			y, ok = number(4)
-		case 'y':
-			if y, ok = number(2); y < 70 {
-				y += 2000
-			} else {
-				y += 1900
-			}
-		case 'm', 'c':
-			m, ok = number(2)
-		case 'd', 'e':
-			d, ok = number(2)
-		case 'H', 'k':
-			h, ok = number(2)
-			ok = ok && h < 24
-		case 'h', 'I', 'l':
-			h, ok = number(2)
-			ok = ok && h >= 1 && h <= 12
-			half = true
-		case 'i':
-			min, ok = number(2)
-			ok = ok && min < 60
-		case 's', 'S':
-			sec, ok = number(2)
-			ok = ok && sec < 60
-		case 'f':
-			before := len(s)
-			var v int
-			v, ok = number(6)
-			us = int64(v)
-			for k := before - len(s); k < 6; k++ {
-				us *= 10
-			}
-		case 'p':
-			switch {
-			case len(s) >= 2 && strings.EqualFold(s[:2], "AM"):
-			case len(s) >= 2 && strings.EqualFold(s[:2], "PM"):
-				pm = true
-			default:
-				return 0, false
-			}
-			s = s[2:]
-		case 'b', 'M':
-			ok = false
-			for k := time.January; k <= time.December; k++ {
-				name := k.String()
-				if format[i] == 'b' {
-					name = name[:3]
-				}
-				if len(s) >= len(name) && strings.EqualFold(s[:len(name)], name) {
-					m, ok, s = int(k), true, s[len(name):]
-					break
-				}
-			}
-		case '%':
-			if s == "" || s[0] != '%' {
-				return 0, false
-			}
-			s = s[1:]
-		}
-		if !ok {
+		case !r.character(c):
 			return 0, false
 		}
 	}
-	if m < 1 || m > 12 || d < 1 {
-		return 0, false
-	}
-	if half {
-		if h %= 12; pm {
-			h += 12
+	return r.micros()
+}
+
+// dateReader reads the parts of a date and time from the front of a text.
+type dateReader struct {
+	rest                                   string
+	year, month, day, hour, minute, second int
+	microsecond                            int
+	halfDay, afternoon                     bool // the hour is one of twelve; PM
+}
+
+// specifier reads what one specifier of a format asks for. false: the text does not
+// have it.
+func (r *dateReader) specifier(c byte) bool {
+	switch c {
+	case 'Y':
+		return r.number(&r.year, 4, 0, 9999)
+	case 'y':
+		ok := r.number(&r.year, 2, 0, 99)
+		if r.year < 70 {
+			r.year += 100
 		}
-	} else if pm {
+		r.year += 1900
+		return ok
+	case 'm', 'c':
+		return r.number(&r.month, 2, 0, 99)
+	case 'd', 'e':
+		return r.number(&r.day, 2, 0, 99)
+	case 'H', 'k':
+		return r.number(&r.hour, 2, 0, 23)
+	case 'h', 'I', 'l':
+		r.halfDay = true
+		return r.number(&r.hour, 2, 1, 12)
+	case 'i':
+		return r.number(&r.minute, 2, 0, 59)
+	case 's', 'S':
+		return r.number(&r.second, 2, 0, 59)
+	case 'f':
+		before := len(r.rest)
+		ok := r.number(&r.microsecond, 6, 0, 999_999)
+		for digits := before - len(r.rest); digits < 6; digits++ {
+			r.microsecond *= 10
+		}
+		return ok
+	case 'p':
+		r.afternoon = r.afternoon || r.hasPrefix("PM")
+		return r.word("AM") || r.word("PM")
+	case 'b':
+		return r.monthName(func(name string) string { return name[:3] })
+	case 'M':
+		return r.monthName(func(name string) string { return name })
+	case '%':
+		return r.character('%')
+	}
+	return true
+}
+
+// number reads up to width digits of a number between low and high.
+func (r *dateReader) number(into *int, width, low, high int) bool {
+	n := 0
+	*into = 0
+	for n < len(r.rest) && n < width && '0' <= r.rest[n] && r.rest[n] <= '9' {
+		*into = *into*10 + int(r.rest[n]-'0')
+		n++
+	}
+	r.rest = r.rest[n:]
+	return n > 0 && low <= *into && *into <= high
+}
+
+// character reads c.
+func (r *dateReader) character(c byte) bool {
+	if r.rest == "" || r.rest[0] != c {
+		return false
+	}
+	r.rest = r.rest[1:]
+	return true
+}
+
+// hasPrefix reports whether a word comes next, in whatever case.
+func (r *dateReader) hasPrefix(word string) bool {
+	return len(r.rest) >= len(word) && strings.EqualFold(r.rest[:len(word)], word)
+}
+
+// word reads a word, in whatever case.
+func (r *dateReader) word(word string) bool {
+	if !r.hasPrefix(word) {
+		return false
+	}
+	r.rest = r.rest[len(word):]
+	return true
+}
+
+// monthName reads the name of a month, in the form given.
+func (r *dateReader) monthName(form func(name string) string) bool {
+	for m := time.January; m <= time.December; m++ {
+		if r.word(form(m.String())) {
+			r.month = int(m)
+			return true
+		}
+	}
+	return false
+}
+
+// micros is the moment that was read, in microseconds since 1970. false: there is none.
+func (r *dateReader) micros() (int64, bool) {
+	if r.month < 1 || r.month > 12 || r.day < 1 || r.afternoon && !r.halfDay {
 		return 0, false
 	}
-	t := time.Date(y, time.Month(m), d, h, min, sec, 0, time.UTC)
-	if t.Day() != d {
+	hour := r.hour
+	if r.halfDay {
+		hour %= 12
+	}
+	if r.afternoon {
+		hour += 12
+	}
+	t := time.Date(r.year, time.Month(r.month), r.day, hour, r.minute, r.second, 0, time.UTC)
+	if t.Day() != r.day {
 		return 0, false
 	}
-	return t.UnixMicro() + us, true
+	return t.UnixMicro() + int64(r.microsecond), true
 }

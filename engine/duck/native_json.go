@@ -164,7 +164,7 @@ func parsePath(p string) ([]pathStep, bool) {
 			p = p[end+3:]
 		case p[0] == '.':
 			n := 1
-			for n < len(p) && (alnum(rune(p[n])) || p[n] == '_' || p[n] == '$') {
+			for n < len(p) && (alphanumeric(rune(p[n])) || p[n] == '_' || p[n] == '$') {
 				n++
 			}
 			if n == 1 || ('0' <= p[1] && p[1] <= '9') {
