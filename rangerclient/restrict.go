@@ -124,17 +124,17 @@ func (r *restriction) refuse(why string) {
 func (r *restriction) filters(q *eval.Request) {
 	e := r.State.tables
 	if r.options.FilterCombination == FiltersAsRanger {
-		r.filter(e.Filter(q, true, true), q)
+		r.filter(e.Filter(q, eval.AllPolicies), q)
 		return
 	}
-	tagged := e.Filter(q, true, false)
+	tagged := e.Filter(q, eval.TagPolicies)
 	r.filter(tagged, q)
 	switch {
 	case tagged.Refuse != "":
 	case tagged.SQL != "":
-		r.filter(e.Filter(q, false, true), q)
+		r.filter(e.Filter(q, eval.ResourcePolicies), q)
 	default:
-		r.filter(e.Filter(q, true, true), q)
+		r.filter(e.Filter(q, eval.AllPolicies), q)
 	}
 	if !e.TagFilters() || !e.HasTags() && len(r.table.Tags) == 0 {
 		return
@@ -147,7 +147,7 @@ func (r *restriction) filters(q *eval.Request) {
 			return
 		}
 		ask := func() {
-			if a := e.Filter(c, true, false); a.SQL != "" || a.Refuse != "" {
+			if a := e.Filter(c, eval.TagPolicies); a.SQL != "" || a.Refuse != "" {
 				r.filter(a, c)
 			}
 		}

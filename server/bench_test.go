@@ -160,10 +160,10 @@ func BenchmarkSelectOne(b *testing.B) {
 // BenchmarkEncode measures the encoder alone.
 func BenchmarkEncode(b *testing.B) {
 	batch := benchBatch()
-	for _, binary := range []bool{false, true} {
-		b.Run(fmt.Sprintf("prepared=%v", binary), func(b *testing.B) {
+	for _, p := range []wire.Protocol{wire.TextProtocol, wire.BinaryProtocol} {
+		b.Run(fmt.Sprintf("prepared=%v", p == wire.BinaryProtocol), func(b *testing.B) {
 			w := wire.NewWriter(discard{}, 0)
-			e := wire.NewEncoder(benchColumns, binary)
+			e := wire.NewEncoder(benchColumns, p)
 			for range b.N {
 				if err := e.Write(w, batch); err != nil {
 					b.Fatal(err)

@@ -104,7 +104,11 @@ func (c *conn) query(text string) error {
 			closeRows(res)
 			return c.fail(fault.New(fault.Syntax, "You have an error in your SQL syntax: the text holds several statements; turn on multi statements in the client to send more than one at once"))
 		}
-		complete, err := c.result(res, rest != "", false)
+		status := wire.StatusAutocommit
+		if rest != "" {
+			status |= wire.StatusMoreResults
+		}
+		complete, err := c.result(res, status, wire.TextProtocol)
 		if err != nil || !complete || rest == "" {
 			return err
 		}
@@ -120,11 +124,7 @@ func closeRows(res *engine.Result) {
 
 // result sends what a statement gave. complete is false when the client was told
 // an error in place of the end of the rows.
-func (c *conn) result(res *engine.Result, more, binary bool) (complete bool, err error) {
-	status := wire.StatusAutocommit
-	if more {
-		status |= wire.StatusMoreResults
-	}
+func (c *conn) result(res *engine.Result, status uint16, p wire.Protocol) (complete bool, err error) {
 	if res == nil {
 		return false, c.fail(errors.New("a statement gave neither a result nor an error"))
 	}
@@ -141,14 +141,14 @@ func (c *conn) result(res *engine.Result, more, binary bool) (complete bool, err
 			_ = res.Rows.Close()
 		}
 	}()
-	defs, err := wire.Defines(res.Columns)
+	defs, err := wire.Definitions(res.Columns)
 	if err != nil {
 		return false, c.fail(err)
 	}
 	if err := c.out.Columns(defs, status, c.caps); err != nil {
 		return false, err
 	}
-	if failed, err := c.rows(res.Columns, res.Rows, binary); failed != nil || err != nil {
+	if failed, err := c.rows(res.Columns, res.Rows, p); failed != nil || err != nil {
 		if err != nil {
 			return false, err
 		}
@@ -165,8 +165,8 @@ func (c *conn) result(res *engine.Result, more, binary bool) (complete bool, err
 
 // rows sends rows to their end. failed is why the statement failed, err why the
 // connection did.
-func (c *conn) rows(columns []plan.Column, rows engine.Rows, binary bool) (failed, err error) {
-	encoder := wire.NewEncoder(columns, binary)
+func (c *conn) rows(columns []plan.Column, rows engine.Rows, p wire.Protocol) (failed, err error) {
+	encoder := wire.NewEncoder(columns, p)
 	for {
 		batch, err := rows.Next()
 		if errors.Is(err, io.EOF) {
@@ -201,7 +201,7 @@ func (c *conn) fieldList(body []byte) error {
 		return c.fail(err)
 	}
 	defer closeRows(res)
-	defs, err := wire.Defines(res.Columns)
+	defs, err := wire.Definitions(res.Columns)
 	if err != nil {
 		return c.fail(err)
 	}

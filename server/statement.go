@@ -34,7 +34,7 @@ func (c *conn) prepare(text string) error {
 	if p.Params > math.MaxUint16 {
 		return c.out.Error(errTooManyParameters, c.caps)
 	}
-	defs, err := wire.Defines(p.Columns)
+	defs, err := wire.Definitions(p.Columns)
 	if err != nil {
 		return c.fail(err)
 	}
@@ -66,7 +66,7 @@ func (c *conn) execute(body []byte) error {
 	if err != nil {
 		return c.fail(err)
 	}
-	_, err = c.result(res, false, true)
+	_, err = c.result(res, wire.StatusAutocommit, wire.BinaryProtocol)
 	return err
 }
 

@@ -27,7 +27,7 @@ type Answer struct {
 
 // Access asks whether the access is allowed. Call FindTags before.
 func (e *Engine) Access(q *Request) Answer {
-	r := e.evaluate(model.AccessPolicy, q, bothPhases)
+	r := e.evaluate(model.AccessPolicy, q, AllPolicies)
 	return Answer{Allowed: r.allowed, Denied: !r.allowed && r.policy != nil, Origin: r.origin()}
 }
 
@@ -68,14 +68,14 @@ type MaskAnswer struct {
 func (e *Engine) Mask(q *Request, order Order) MaskAnswer {
 	var r result
 	if order == ResourcesFirst {
-		r = e.evaluate(model.MaskPolicy, q, resourcePhase)
+		r = e.evaluate(model.MaskPolicy, q, ResourcePolicies)
 		// As in Ranger's order: the second phase decides where the first says nothing, or
 		// by an override.
-		if t := e.evaluate(model.MaskPolicy, q, tagPhase); t.allowed && (!r.allowed || t.priority > r.priority) {
+		if t := e.evaluate(model.MaskPolicy, q, TagPolicies); t.allowed && (!r.allowed || t.priority > r.priority) {
 			r = t
 		}
 	} else {
-		r = e.evaluate(model.MaskPolicy, q, bothPhases)
+		r = e.evaluate(model.MaskPolicy, q, AllPolicies)
 	}
 	a := MaskAnswer{Refuse: r.refuse, Origin: r.origin(), tag: r.tag}
 	switch {
@@ -101,17 +101,10 @@ type FilterAnswer struct {
 	tag    *Tag
 }
 
-// Filter asks which row filter applies to a table. Call FindTags before. Only
-// selects the phases: tags, resources or both.
-func (e *Engine) Filter(q *Request, tags, resources bool) FilterAnswer {
-	var which phases
-	if tags {
-		which |= tagPhase
-	}
-	if resources {
-		which |= resourcePhase
-	}
-	r := e.evaluate(model.RowFilterPolicy, q, which)
+// Filter asks which row filter of some policies applies to a table. Call FindTags
+// before.
+func (e *Engine) Filter(q *Request, of Phases) FilterAnswer {
+	r := e.evaluate(model.RowFilterPolicy, q, of)
 	a := FilterAnswer{Refuse: r.refuse, Origin: r.origin(), tag: r.tag}
 	switch {
 	case r.super:

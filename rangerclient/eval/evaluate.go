@@ -64,17 +64,17 @@ func (e *Engine) tagCandidates(kind int, q *Request, zone string, zoneTagged boo
 	return out
 }
 
-// phases selects what evaluate looks at.
-type phases uint8
+// Phases selects the policies that are asked. Ranger's engine asks those of tags first.
+type Phases uint8
 
 const (
-	tagPhase phases = 1 << iota
-	resourcePhase
-	bothPhases = tagPhase | resourcePhase
+	TagPolicies Phases = 1 << iota
+	ResourcePolicies
+	AllPolicies = TagPolicies | ResourcePolicies
 )
 
 // evaluate is Ranger's main algorithm: tag policies, then resource policies.
-func (e *Engine) evaluate(kind int, q *Request, which phases) result {
+func (e *Engine) evaluate(kind int, q *Request, which Phases) result {
 	ret := result{earlier: q.Earlier}
 	if e.super(q.Subject) {
 		ret.allowed, ret.determined, ret.super = true, true, true
@@ -85,7 +85,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 	if len(e.zones) > 0 {
 		zone, zoneTagged = e.zoneOf(q)
 	}
-	if which&tagPhase != 0 {
+	if which&TagPolicies != 0 {
 		for _, c := range e.tagCandidates(kind, q, zone, zoneTagged) {
 			t := ret
 			q.tag, q.current = c.tag, c.pol
@@ -107,7 +107,7 @@ func (e *Engine) evaluate(kind int, q *Request, which phases) result {
 	}
 	allowedByTags := ret.determined && ret.allowed
 	deniedByTags := ret.determined && !ret.allowed
-	if which&resourcePhase == 0 || ret.refuse != "" {
+	if which&ResourcePolicies == 0 || ret.refuse != "" {
 		return ret
 	}
 	ret.determined = false

@@ -337,7 +337,7 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		}
 	}
 	if x.DataMaskResult != nil {
-		r := e.evaluate(model.MaskPolicy, q, bothPhases)
+		r := e.evaluate(model.MaskPolicy, q, AllPolicies)
 		want := x.DataMaskResult
 		var typ, value *string
 		if r.item != nil {
@@ -358,7 +358,7 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		}
 	}
 	if x.RowFilterResult != nil {
-		r := e.evaluate(model.RowFilterPolicy, q, bothPhases)
+		r := e.evaluate(model.RowFilterPolicy, q, AllPolicies)
 		want := x.RowFilterResult
 		var sql *string
 		if r.item != nil {
@@ -371,8 +371,8 @@ func (x *suiteTest) run(t *testing.T, e *Engine) {
 		}
 		if (r.refuse != "") != x.Refused {
 			t.Errorf("refused %q", r.refuse)
-		} else if !same(sql, want.AdditionalInfo.FilterExpr) || !x.Refused && id(e.Filter(q, true, true).Origin) != want.PolicyID {
-			t.Errorf("filter %s of policy %d, want %s of %d", text(sql), id(e.Filter(q, true, true).Origin), text(want.AdditionalInfo.FilterExpr), want.PolicyID)
+		} else if !same(sql, want.AdditionalInfo.FilterExpr) || !x.Refused && id(e.Filter(q, AllPolicies).Origin) != want.PolicyID {
+			t.Errorf("filter %s of policy %d, want %s of %d", text(sql), id(e.Filter(q, AllPolicies).Origin), text(want.AdditionalInfo.FilterExpr), want.PolicyID)
 		}
 	}
 }

@@ -20,9 +20,9 @@ type Definition struct {
 	Collation uint16
 }
 
-// Define gives the definition of a column of the plan. A type that has no form in
+// definitionOf gives the definition of a column of the plan. A type that has no form in
 // the protocol is an error (nested types must be turned into JSON before).
-func Define(c plan.Column) (Definition, error) {
+func definitionOf(c plan.Column) (Definition, error) {
 	d := Definition{Name: c.Name, Collation: collationBinary, Flags: flagBinary}
 	set := func(t Type, length uint32) { d.Type, d.Length = t, length }
 	switch t := c.Type.(type) {
@@ -97,11 +97,11 @@ func Define(c plan.Column) (Definition, error) {
 	return d, nil
 }
 
-// Defines gives the definitions of all columns.
-func Defines(columns []plan.Column) ([]Definition, error) {
+// Definitions gives the definitions of all columns.
+func Definitions(columns []plan.Column) ([]Definition, error) {
 	out := make([]Definition, len(columns))
 	for i, c := range columns {
-		d, err := Define(c)
+		d, err := definitionOf(c)
 		if err != nil {
 			return nil, err
 		}

@@ -27,8 +27,15 @@ func (c *cell) null(i int) bool {
 	return c.valid != nil && c.valid[(c.off+i)>>3]&(1<<uint((c.off+i)&7)) == 0
 }
 
-// Encoder turns Arrow batches into row packets, of the text protocol or of the
-// binary protocol of prepared statements.
+// Protocol is the form in which rows are sent.
+type Protocol uint8
+
+const (
+	TextProtocol   Protocol = iota // of COM_QUERY
+	BinaryProtocol                 // of prepared statements
+)
+
+// Encoder turns Arrow batches into row packets.
 type Encoder struct {
 	columns []plan.Column
 	binary  bool
@@ -38,8 +45,8 @@ type Encoder struct {
 }
 
 // NewEncoder makes an encoder for rows with these columns.
-func NewEncoder(columns []plan.Column, binary bool) *Encoder {
-	return &Encoder{columns: columns, binary: binary, cells: make([]cell, len(columns))}
+func NewEncoder(columns []plan.Column, p Protocol) *Encoder {
+	return &Encoder{columns: columns, binary: p == BinaryProtocol, cells: make([]cell, len(columns))}
 }
 
 // Write writes the rows of a batch. The batch may have another Arrow layout of

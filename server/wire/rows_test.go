@@ -42,7 +42,7 @@ func build(t arrow.DataType, add func(array.Builder)) arrow.Array {
 }
 
 // encode gives the packets of the rows of one column.
-func encode(t *testing.T, typ arrow.DataType, arr arrow.Array, binary bool) ([][]byte, error) {
+func encode(t *testing.T, typ arrow.DataType, arr arrow.Array, p Protocol) ([][]byte, error) {
 	t.Helper()
 	columns := []plan.Column{{Name: "c", Type: typ, Nullable: true}}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "c", Type: arr.DataType(), Nullable: true}}, nil)
@@ -50,7 +50,7 @@ func encode(t *testing.T, typ arrow.DataType, arr arrow.Array, binary bool) ([][
 	defer batch.Release()
 	var s sink
 	w := NewWriter(&s, 0)
-	err := NewEncoder(columns, binary).Write(w, batch)
+	err := NewEncoder(columns, p).Write(w, batch)
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestRows(t *testing.T) {
 					continue
 				}
 				arr := array.NewSlice(c.array, start, int64(c.array.Len()))
-				packets, err := encode(t, c.declared, arr, false)
+				packets, err := encode(t, c.declared, arr, TextProtocol)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -271,7 +271,7 @@ func TestRows(t *testing.T) {
 				if diff := cmp.Diff(c.text[start:], got); diff != "" {
 					t.Errorf("text from row %d: %s", start, diff)
 				}
-				if packets, err = encode(t, c.declared, arr, true); err != nil {
+				if packets, err = encode(t, c.declared, arr, BinaryProtocol); err != nil {
 					t.Fatal(err)
 				}
 				got = nil
@@ -291,7 +291,7 @@ func TestRows(t *testing.T) {
 					}
 				}
 			}
-			if _, err := Define(plan.Column{Type: c.declared}); err != nil {
+			if _, err := definitionOf(plan.Column{Type: c.declared}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -339,13 +339,13 @@ func TestRefused(t *testing.T) {
 		{"integer", plan.Int32, ints, true},
 	}
 	for _, tt := range tests {
-		for _, binary := range []bool{false, true} {
-			if tt.binaryOnly && !binary {
+		for _, p := range []Protocol{TextProtocol, BinaryProtocol} {
+			if tt.binaryOnly && p == TextProtocol {
 				continue
 			}
-			packets, err := encode(t, tt.t, tt.arr, binary)
+			packets, err := encode(t, tt.t, tt.arr, p)
 			if !fault.Is(err, fault.OutOfRange) || len(packets) != 1 {
-				t.Errorf("%s, binary %v: %d rows, %v", tt.name, binary, len(packets), err)
+				t.Errorf("%s, protocol %d: %d rows, %v", tt.name, p, len(packets), err)
 			}
 			if err != nil && strings.ContainsAny(err.Error(), "0123456789") {
 				t.Errorf("%s: the error may hold a value: %v", tt.name, err)
@@ -364,13 +364,13 @@ func TestMismatch(t *testing.T) {
 		t   arrow.DataType
 		arr arrow.Array
 	}{{plan.Int64, text}, {plan.Bool, text}, {plan.Date, number}, {plan.Timestamp, number}, {plan.Time, number}, {plan.String, number}, {plan.Decimal(10, 2), scale}, {plan.Decimal(10, 2), number}, {plan.Float64, number}, {plan.UUID, number}, {plan.Binary, number}} {
-		if packets, err := encode(t, tt.t, tt.arr, false); err == nil {
+		if packets, err := encode(t, tt.t, tt.arr, TextProtocol); err == nil {
 			t.Errorf("%s as %s: %q", tt.t, tt.arr.DataType(), packets)
 		}
 	}
 	var s sink
 	batch := array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, 1)
-	if err := NewEncoder([]plan.Column{{Type: plan.Int32}}, false).Write(NewWriter(&s, 0), batch); err == nil {
+	if err := NewEncoder([]plan.Column{{Type: plan.Int32}}, TextProtocol).Write(NewWriter(&s, 0), batch); err == nil {
 		t.Error("a batch without the columns")
 	}
 }
@@ -392,13 +392,13 @@ func TestDefine(t *testing.T) {
 		{plan.Column{Name: "a", Type: plan.JSON}, "{a 245 4294967295 145 0 63}"},
 		{plan.Column{Name: "a", Type: plan.UUID}, "{a 254 144 1 0 45}"},
 	} {
-		d, err := Define(tt.c)
+		d, err := definitionOf(tt.c)
 		if got := fmt.Sprint(d); err != nil || got != tt.want {
 			t.Errorf("%s: %s, want %s (%v)", tt.c.Type, got, tt.want, err)
 		}
 	}
 	for _, bad := range []arrow.DataType{arrow.ListOf(plan.Int32), arrow.StructOf(arrow.Field{Name: "secret", Type: plan.Int32}), arrow.FixedWidthTypes.Duration_s, nil} {
-		if _, err := Define(plan.Column{Type: bad}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := definitionOf(plan.Column{Type: bad}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}

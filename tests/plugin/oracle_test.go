@@ -63,7 +63,7 @@ func decide(t testing.TB, e *eval.Engine, r request) answer {
 		}
 		out.Value = value
 	}
-	switch f := e.Filter(q, true, true); {
+	switch f := e.Filter(q, eval.AllPolicies); {
 	case f.Refuse != "":
 		text := refused
 		out.Filter = &text
