@@ -112,13 +112,18 @@ type ClientCredentials struct {
 }
 
 // Service gets tokens by the grant "client_credentials" (RFC 6749, 4.4).
-func Service(c ClientCredentials) Tokens { return &serviceTokens{c: c, now: time.Now} }
+func Service(c ClientCredentials) Tokens {
+	return &serviceTokens{c: c, now: time.Now, asking: make(chan struct{}, 1)}
+}
 
 type serviceTokens struct {
 	c   ClientCredentials
 	now func() time.Time
+	// asking has a place for the one who asks for a token. Others wait for it as long as
+	// their contexts live.
+	asking chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex // never held while the endpoint is asked
 	current string
 	until   time.Time
 }
@@ -127,14 +132,34 @@ type serviceTokens struct {
 const early = 30 * time.Second
 
 func (s *serviceTokens) Token(ctx context.Context) (Token, error) {
+	current, err := s.token(ctx)
+	if err != nil {
+		return Token{}, fault.Wrap(fault.Unavailable, err, "The token for catalog '%s' cannot be got; try again, or ask an administrator to look at the log", s.c.Catalog)
+	}
+	return Token{Bearer: current, Scope: serviceScope}, nil
+}
+
+func (s *serviceTokens) token(ctx context.Context) (string, error) {
+	if current, ok := s.kept(); ok {
+		return current, nil
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	if current, ok := s.kept(); ok {
+		return current, nil // who asked before got it
+	}
+	return s.fetch(ctx)
+}
+
+// kept is the token that was got last, while it is good.
+func (s *serviceTokens) kept() (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == "" || !s.now().Before(s.until) {
-		if err := s.fetch(ctx); err != nil {
-			return Token{}, fault.Wrap(fault.Unavailable, err, "The token for catalog '%s' cannot be got; try again, or ask an administrator to look at the log", s.c.Catalog)
-		}
-	}
-	return Token{Bearer: s.current, Scope: serviceScope}, nil
+	return s.current, s.current != "" && s.now().Before(s.until)
 }
 
 func (s *serviceTokens) Refused(t Token) bool {
@@ -146,7 +171,8 @@ func (s *serviceTokens) Refused(t Token) bool {
 	return true
 }
 
-func (s *serviceTokens) fetch(ctx context.Context) error {
+// fetch asks the endpoint for a token and keeps it.
+func (s *serviceTokens) fetch(ctx context.Context) (string, error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {s.c.ID}, "client_secret": {s.c.Secret}}
 	for k, v := range map[string]string{"scope": s.c.Scope, "audience": s.c.Audience, "resource": s.c.Resource} {
 		if v != "" {
@@ -155,22 +181,22 @@ func (s *serviceTokens) fetch(ctx context.Context) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.c.URL, bytes.NewBufferString(form.Encode()))
 	if err != nil {
-		return errors.New("the address of the token endpoint is none")
+		return "", errors.New("the address of the token endpoint is none")
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
 	asked := s.now()
 	resp, err := s.c.HTTP.Do(req)
 	if err != nil {
-		return unanswered("get token", http.MethodPost, err)
+		return "", unanswered("get token", http.MethodPost, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostError))
 	if err != nil {
-		return errors.New("the answer of the token endpoint broke off")
+		return "", errors.New("the answer of the token endpoint broke off")
 	}
 	if resp.StatusCode != http.StatusOK {
-		return failure("get token", resp.StatusCode, body)
+		return "", failure("get token", resp.StatusCode, body)
 	}
 	var got struct {
 		Token   string  `json:"access_token"`
@@ -178,14 +204,16 @@ func (s *serviceTokens) fetch(ctx context.Context) error {
 		Seconds float64 `json:"expires_in"`
 	}
 	if json.Unmarshal(body, &got) != nil || got.Token == "" || !strings.EqualFold(got.Type, "bearer") {
-		return errors.New("the token endpoint answered without a bearer token")
+		return "", errors.New("the token endpoint answered without a bearer token")
 	}
 	life := time.Duration(got.Seconds) * time.Second
 	if life <= 0 {
 		life = time.Hour // not said; a refusal ends it earlier
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.current, s.until = got.Token, asked.Add(max(life-early, life/2))
-	return nil
+	return got.Token, nil
 }
 
 // bearer says whether a token can stand in a header.
