@@ -119,11 +119,11 @@ func (c *REST) Close() error {
 
 func (c *REST) storedName() string { return c.name }
 
-// How wide and deep namespaces are asked for.
+// How many requests of one call run at a time, and how deep and wide namespaces may be.
 const (
-	together       = 32
-	deepest        = 32
-	mostNamespaces = 100_000
+	parallelRequests = 32
+	deepest          = 32
+	mostNamespaces   = 100_000
 )
 
 // Namespaces implements Catalog. It asks for the namespaces below each one, several
@@ -142,7 +142,7 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 		}
 		found := make([][][]string, len(level))
 		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(together)
+		g.SetLimit(parallelRequests)
 		if rest.IsAside(ctx) {
 			g.SetLimit(1) // nobody waits
 		}
@@ -229,8 +229,8 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	}
 	key, asked := tableScoped(ctx, scope, name), c.now()
 	if !afresh {
-		if a, ok := taken(ctx, c, key); ok {
-			return a.table, a.err
+		if p, ok := takeForStatement(ctx, c, key); ok {
+			return p.table, p.err
 		}
 	}
 	old, ok := recall[*restTable](ctx, c.cache.retained, key)

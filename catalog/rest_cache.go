@@ -179,14 +179,14 @@ func listed[T any](ctx context.Context, c *REST, what string, object plan.TableN
 	return list, nil
 }
 
-// statement holds what was asked for ahead and is for one statement alone.
-type statement struct {
-	mu    sync.Mutex
-	ahead map[*REST]map[scoped]ahead
+// statementCache holds what was prefetched and is for one statement alone.
+type statementCache struct {
+	mu     sync.Mutex
+	tables map[*REST]map[scoped]prefetched
 }
 
-// ahead is a table that was asked for ahead, or the fault.
-type ahead struct {
+// prefetched is a table that was prefetched, or the fault.
+type prefetched struct {
 	table  *restTable
 	err    error
 	before uint64 // the count of changes when it was asked for
@@ -197,36 +197,35 @@ type statementKey struct{}
 // WithStatement begins a statement: what a Preloader may not keep any longer it keeps
 // for the statement of the context.
 func WithStatement(ctx context.Context) context.Context {
-	return context.WithValue(ctx, statementKey{}, &statement{ahead: map[*REST]map[scoped]ahead{}})
+	return context.WithValue(ctx, statementKey{}, &statementCache{tables: map[*REST]map[scoped]prefetched{}})
 }
 
-// hand gives the statement of a context an answer that nobody else may have, for the
-// first one who asks.
-func hand(ctx context.Context, c *REST, key scoped, a ahead) {
-	s, ok := ctx.Value(statementKey{}).(*statement)
+// keepForStatement keeps a table for the first one who asks in the statement of ctx.
+func keepForStatement(ctx context.Context, c *REST, key scoped, p prefetched) {
+	s, ok := ctx.Value(statementKey{}).(*statementCache)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ahead[c] == nil {
-		s.ahead[c] = map[scoped]ahead{}
+	if s.tables[c] == nil {
+		s.tables[c] = map[scoped]prefetched{}
 	}
-	s.ahead[c][key] = a
+	s.tables[c][key] = p
 }
 
-// taken is what the statement was handed, unless something was changed since it was
-// asked for.
-func taken(ctx context.Context, c *REST, key scoped) (ahead, bool) {
-	s, ok := ctx.Value(statementKey{}).(*statement)
+// takeForStatement takes what was kept for the statement of ctx, unless something was
+// changed since it was asked for.
+func takeForStatement(ctx context.Context, c *REST, key scoped) (prefetched, bool) {
+	s, ok := ctx.Value(statementKey{}).(*statementCache)
 	if !ok {
-		return ahead{}, false
+		return prefetched{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, ok := s.ahead[c][key]
-	delete(s.ahead[c], key)
-	return a, ok && a.before == c.cache.now()
+	p, ok := s.tables[c][key]
+	delete(s.tables[c], key)
+	return p, ok && p.before == c.cache.now()
 }
 
 // PreloadNames implements Preloader.
@@ -258,7 +257,7 @@ func (c *REST) Preload(ctx context.Context, wanted []Wanted) {
 				t, err := c.load(ctx, w.Name, false)
 				// What failed is not asked for again by binding: somebody waits.
 				if c.bound <= 0 || err != nil || t.vended {
-					hand(ctx, c, key, ahead{t, err, before})
+					keepForStatement(ctx, c, key, prefetched{t, err, before})
 				}
 				if !fault.Is(err, fault.NotFound) {
 					return
@@ -293,7 +292,7 @@ func (c *REST) preload(ctx context.Context, work []func()) {
 		return
 	}
 	var g errgroup.Group
-	g.SetLimit(together)
+	g.SetLimit(parallelRequests)
 	for _, w := range work {
 		g.Go(func() error { w(); return nil })
 	}

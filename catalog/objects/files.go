@@ -204,7 +204,7 @@ func (o *Object) Prefetch(ctx context.Context, spans []Span) error {
 			missing = append(missing, q)
 		}
 	}
-	for _, group := range together(missing) {
+	for _, group := range coalesced(missing) {
 		from, to := group[0].Offset, group[len(group)-1].Offset+group[len(group)-1].Length
 		if len(group) == 1 {
 			// One part, in pieces.
@@ -317,9 +317,9 @@ func (e entry) Mode() fs.FileMode {
 	return 0
 }
 
-// together groups parts that are near to one another, in their order in the object,
+// coalesced groups parts that are near to one another, in their order in the object,
 // so that a group is one request.
-func together(parts []part) [][]part {
+func coalesced(parts []part) [][]part {
 	sortParts(parts)
 	var out [][]part
 	for _, q := range parts {
