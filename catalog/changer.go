@@ -33,12 +33,12 @@ type Changer interface {
 	// UpdateNamespace sets and removes properties of a namespace in one transaction.
 	UpdateNamespace(ctx context.Context, namespace []string, set map[string]string, remove []string) error
 
-	// CreateTable creates a table. It reports whether it did: with IfNotExists it may
-	// have found one, which it returns.
+	// CreateTable creates a table. It reports whether it did: with Keep it may have
+	// found one, which it returns.
 	CreateTable(ctx context.Context, name plan.TableName, d TableDefinition, o CreateOptions) (t *plan.Table, created bool, err error)
 	// DropTable takes a table out of the catalog and, with purge, deletes its files
-	// afterwards. With ifExists a table that is not there is no error.
-	DropTable(ctx context.Context, name plan.TableName, purge, ifExists bool) (Purged, error)
+	// afterwards.
+	DropTable(ctx context.Context, name plan.TableName, purge bool) (Purged, error)
 	// RenameTable gives a table another name in the same catalog. Files stay where
 	// they are.
 	RenameTable(ctx context.Context, from, to plan.TableName) error
@@ -48,6 +48,7 @@ type Changer interface {
 	// CreateView stores a view; one that exists is fault.Exists unless o says
 	// otherwise. It reports whether it stored one.
 	CreateView(ctx context.Context, name plan.TableName, d ViewDefinition, o ViewOptions) (created bool, err error)
+	// DropView drops a view. With ifExists one that is not there is no error.
 	DropView(ctx context.Context, name plan.TableName, ifExists bool) error
 	RenameView(ctx context.Context, from, to plan.TableName) error
 

@@ -100,7 +100,7 @@ func TestCommitFails(t *testing.T) {
 	}
 	_, _, err := c.CreateTable(ctx, name("ns", "u"), humans, CreateOptions{Fill: rows(`[{"id": 1}]`)})
 	wants(t, "create", err, fault.Unavailable, "log")
-	_, err = c.DropTable(ctx, n, true, false)
+	_, err = c.DropTable(ctx, n, true)
 	wants(t, "drop", err, fault.Unavailable, "log")
 	wants(t, "rename", c.RenameTable(ctx, n, name("ns", "u")), fault.Unavailable, "log")
 	wants(t, "view", createView(c, name("ns", "v"), "SELECT 1"), fault.Unavailable, "log")
@@ -200,7 +200,7 @@ func TestCommitMeets(t *testing.T) {
 	}
 	// The table is dropped, or another one, while the change is staged.
 	_, err = c.Commit(ctx, n, func(ctx context.Context, tx *table.Transaction, tb *plan.Table) error {
-		_, err := other.DropTable(ctx, n, false, false)
+		_, err := other.DropTable(ctx, n, false)
 		return errors.Join(err, rows(`[{"id": 1}]`)(ctx, tx, tb))
 	})
 	wants(t, "dropped meanwhile", err, fault.NotFound, "t")

@@ -220,7 +220,7 @@ func (c *SQL) RenameTable(ctx context.Context, from, to plan.TableName) error {
 }
 
 // DropTable implements Changer.
-func (c *SQL) DropTable(ctx context.Context, name plan.TableName, purge, ifExists bool) (Purged, error) {
+func (c *SQL) DropTable(ctx context.Context, name plan.TableName, purge bool) (Purged, error) {
 	leave, err := c.writers.enter(ctx, name)
 	if err != nil {
 		return Purged{}, err
@@ -231,9 +231,6 @@ func (c *SQL) DropTable(ctx context.Context, name plan.TableName, purge, ifExist
 			return Purged{}, err
 		}
 		location, err := c.location(ctx, c.locate, name)
-		if fault.Is(err, fault.NotFound) && ifExists {
-			return Purged{}, nil
-		}
 		// A table whose metadata is lost can be dropped, but not purged.
 		if err != nil && (purge || !fault.Is(err, fault.Corrupt)) {
 			return Purged{}, err

@@ -58,25 +58,22 @@ func TestDropAndRename(t *testing.T) {
 			return fault.Unsupported, c.RenameTable(ctx, name("x/y", "u"), to)
 		},
 		"drop of none": func() (fault.Kind, error) {
-			_, err := c.DropTable(ctx, name("ns", "none"), false, false)
+			_, err := c.DropTable(ctx, name("ns", "none"), false)
 			return fault.NotFound, err
 		},
 		"drop of a view": func() (fault.Kind, error) {
-			_, err := c.DropTable(ctx, name("ns", "v"), true, false)
+			_, err := c.DropTable(ctx, name("ns", "v"), true)
 			return fault.NotFound, err
 		},
 	} {
 		kind, err := f()
 		wants(t, what, err, kind, "")
 	}
-	if _, err := c.DropTable(ctx, name("ns", "none"), true, true); err != nil {
-		t.Error(err)
-	}
 
 	// Without a purge every file stays; a new table of the name has its own.
 	must(t, c.RenameTable(ctx, name("x/y", "u"), name("ns", "t")))
 	before := len(files(t, dir))
-	if got, err := c.DropTable(ctx, name("ns", "t"), false, false); err != nil || got != (Purged{}) || len(files(t, dir)) != before {
+	if got, err := c.DropTable(ctx, name("ns", "t"), false); err != nil || got != (Purged{}) || len(files(t, dir)) != before {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := other.Table(ctx, name("ns", "t"), plan.AsOf{}, ""); !fault.Is(err, fault.NotFound) {
@@ -106,7 +103,7 @@ func TestDropAndRename(t *testing.T) {
 		t.Logf("files with field ids are not added: %v", err)
 		must(t, addForeign(c, again.Name, outside, parquet))
 	}
-	got, err := c.DropTable(ctx, name("ns", "t"), true, false)
+	got, err := c.DropTable(ctx, name("ns", "t"), true)
 	must(t, err)
 	if got.Left != 2 || got.Deleted < 8 {
 		t.Errorf("%+v", got)
@@ -129,9 +126,9 @@ func TestDropAndRename(t *testing.T) {
 	lost := made(t, c, "lost", humans)
 	must(t, os.Remove(mustPath(lost.Version)))
 	c.memory.forgetIf(func(any) bool { return true })
-	_, err = c.DropTable(ctx, name("ns", "lost"), true, false)
+	_, err = c.DropTable(ctx, name("ns", "lost"), true)
 	wants(t, "a purge of a broken table", err, fault.Corrupt, "PURGE")
-	_, err = c.DropTable(ctx, name("ns", "lost"), false, false)
+	_, err = c.DropTable(ctx, name("ns", "lost"), false)
 	must(t, err)
 }
 

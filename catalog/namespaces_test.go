@@ -49,7 +49,7 @@ func TestNamespaces(t *testing.T) {
 	wants(t, "a child", c.DropNamespace(ctx, []string{"a"}, false), fault.BadStatement, "b")
 	made(t, c, "t", humans)
 	wants(t, "a table", c.DropNamespace(ctx, []string{"ns"}, true), fault.BadStatement, "not empty")
-	_, err = c.DropTable(ctx, name("ns", "t"), false, false)
+	_, err = c.DropTable(ctx, name("ns", "t"), false)
 	must(t, err)
 	must(t, createView(c, name("ns", "v"), "SELECT 1"))
 	wants(t, "a view", c.DropNamespace(ctx, []string{"ns"}, true), fault.BadStatement, "not empty")

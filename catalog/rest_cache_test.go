@@ -338,7 +338,7 @@ func TestRESTHiddenChange(t *testing.T) {
 		t.Errorf("%d requests for a hidden view, %d for a missing one", n, m)
 	}
 	// Who may see it is told.
-	wants(t, "a table that is shown", second(c.DropTable(ctx, orders, false, false)), fault.Denied, "does not permit")
+	wants(t, "a table that is shown", second(c.DropTable(ctx, orders, false)), fault.Denied, "does not permit")
 }
 
 // TestRESTRace: two principals list and load at the same time, while what is kept ends and

@@ -339,7 +339,7 @@ func creation(meta table.Metadata) []table.Update {
 
 // DropTable implements Changer. With purge the server deletes the files, as it sees
 // fit, and does not say how many.
-func (c *REST) DropTable(ctx context.Context, name plan.TableName, purge, ifExists bool) (Purged, error) {
+func (c *REST) DropTable(ctx context.Context, name plan.TableName, purge bool) (Purged, error) {
 	leave, err := c.writers.enter(ctx, name)
 	if err != nil {
 		return Purged{}, err
@@ -347,10 +347,11 @@ func (c *REST) DropTable(ctx context.Context, name plan.TableName, purge, ifExis
 	defer leave()
 	err = c.client.DropTable(ctx, name.Namespace, name.Name, purge)
 	c.changed(name)
-	return Purged{}, c.dropped(ctx, err, name, ifExists)
+	return Purged{}, c.dropped(ctx, err, name)
 }
 
-func (c *REST) dropped(ctx context.Context, err error, name plan.TableName, ifExists bool) error {
+// dropped is the fault for the answer to the drop of a table or view.
+func (c *REST) dropped(ctx context.Context, err error, name plan.TableName) error {
 	switch {
 	case err == nil:
 		return nil
@@ -361,9 +362,6 @@ func (c *REST) dropped(ctx context.Context, err error, name plan.TableName, ifEx
 	}
 	if !fault.Is(err, fault.NotFound) {
 		err = c.tableFault(ctx, err, name, false)
-	}
-	if ifExists && fault.Is(err, fault.NotFound) {
-		return nil
 	}
 	return err
 }

@@ -243,7 +243,11 @@ func (c *REST) DropView(ctx context.Context, name plan.TableName, ifExists bool)
 	}
 	err := c.client.DropView(ctx, name.Namespace, name.Name)
 	c.changed(name)
-	return c.dropped(ctx, err, name, ifExists)
+	err = c.dropped(ctx, err, name)
+	if ifExists && fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // RenameView implements Changer.

@@ -172,7 +172,7 @@ func TestPolaris(t *testing.T) {
 	wants(t, "bob may read", err, fault.Denied, "does not permit you to do this with 'lake.sales.orders'")
 	_, err = c.UpdateProperties(as("ext_auditor"), orders, set)
 	wants(t, "ext_auditor may not know", err, fault.NotFound, "doesn't exist")
-	_, err = c.DropTable(as("bob"), orders, false, false)
+	_, err = c.DropTable(as("bob"), orders, false)
 	wants(t, "bob may not drop", err, fault.Denied, "does not permit")
 	// No token, and one that Polaris does not know: an empty 401.
 	_, err = c.Table(ctx, orders, plan.AsOf{}, "")

@@ -99,7 +99,7 @@ func (st *statement) mayFill(o *object) error {
 // createFilled is createNamed, tried again when something takes the name meanwhile.
 func (st *statement) createFilled(ctx context.Context, o *object, d catalog.TableDefinition, x *parse.CreateTable, fill catalog.TableChange) (bool, error) {
 	for range mostDefinitionTry {
-		created, err := st.createNamed(ctx, o, d, x.Replace, x.IfNotExists, fill)
+		created, err := st.createNamed(ctx, o, d, ifTaken(x), fill)
 		if !fault.Is(err, fault.Conflict) || ctx.Err() != nil {
 			return created, err
 		}

@@ -33,7 +33,7 @@ func (st *statement) createTable(ctx context.Context, x *parse.CreateTable) (*Re
 		return nil, err
 	}
 	for range mostDefinitionTry {
-		created, err := st.createNamed(ctx, o, d, x.Replace, x.IfNotExists, nil)
+		created, err := st.createNamed(ctx, o, d, ifTaken(x), nil)
 		switch {
 		case fault.Is(err, fault.Conflict) && ctx.Err() == nil:
 			continue // something took the name meanwhile
@@ -49,18 +49,29 @@ func (st *statement) createTable(ctx context.Context, x *parse.CreateTable) (*Re
 	return nil, fault.New(fault.Conflict, "the name '%s' is taken and given up by others all the time; nothing was changed, try again", o.Name)
 }
 
+// ifTaken is what the statement says of a table that exists.
+func ifTaken(x *parse.CreateTable) catalog.IfTaken {
+	switch {
+	case x.IfNotExists:
+		return catalog.Keep
+	case x.Replace:
+		return catalog.Replace
+	}
+	return catalog.Refuse
+}
+
 // createNamed creates a table of a name that may be taken, with the rows of fill if
 // there is one. fault.Conflict: it was taken meanwhile.
-func (st *statement) createNamed(ctx context.Context, o *object, d catalog.TableDefinition, replace, ifNotExists bool, fill catalog.TableChange) (created bool, err error) {
+func (st *statement) createNamed(ctx context.Context, o *object, d catalog.TableDefinition, taken catalog.IfTaken, fill catalog.TableChange) (created bool, err error) {
 	kind, err := st.occupant(ctx, o)
 	if err != nil {
 		return false, err
 	}
 	options := catalog.CreateOptions{IfTaken: catalog.Refuse, Fill: fill}
 	switch {
-	case kind == byTable && ifNotExists:
+	case kind == byTable && taken == catalog.Keep:
 		return false, nil
-	case kind == byTable && replace:
+	case kind == byTable && taken == catalog.Replace:
 		if err := st.mayReplace(ctx, o); err != nil {
 			return false, err
 		}
@@ -204,7 +215,7 @@ func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Resul
 		drop = append(drop, o)
 	}
 	for i, o := range drop {
-		purged, err := o.changer.DropTable(ctx, o.TableName, x.Purge, false)
+		purged, err := o.changer.DropTable(ctx, o.TableName, x.Purge)
 		if x.IfExists && fault.Is(err, fault.NotFound) {
 			notes = append(notes, o.missing().Error())
 			continue

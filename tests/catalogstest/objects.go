@@ -32,7 +32,7 @@ func (s *suite) namespaces(t *testing.T) {
 	wants(t, "one that holds another", s.c.DropNamespace(ctx, []string{"n1"}, false), fault.BadStatement)
 	made(t, s.c, plan.TableName{Catalog: "lake", Namespace: []string{"n1", "in", "side"}, Name: "t"}, people)
 	wants(t, "one that holds a table", s.c.DropNamespace(ctx, []string{"n1", "in", "side"}, false), fault.BadStatement)
-	_, err = s.c.DropTable(ctx, plan.TableName{Catalog: "lake", Namespace: []string{"n1", "in", "side"}, Name: "t"}, true, false)
+	_, err = s.c.DropTable(ctx, plan.TableName{Catalog: "lake", Namespace: []string{"n1", "in", "side"}, Name: "t"}, true)
 	must(t, err)
 	for _, ns := range [][]string{{"n1", "in", "side"}, {"n1", "in"}, {"n1"}} {
 		must(t, s.c.DropNamespace(ctx, ns, false))
@@ -90,12 +90,11 @@ func (s *suite) tables(t *testing.T) {
 		t.Error("another table after the rename")
 	}
 	wants(t, "the old name", second(s.c.Table(ctx, n, plan.AsOf{}, "")), fault.NotFound)
-	p, err := s.c.DropTable(ctx, in("tables", "u"), true, false)
+	p, err := s.c.DropTable(ctx, in("tables", "u"), true)
 	if err != nil || s.Purged && p.Deleted == 0 {
 		t.Errorf("%+v %v", p, err)
 	}
-	wants(t, "dropped", second(s.c.DropTable(ctx, in("tables", "u"), false, false)), fault.NotFound)
-	must(t, second(s.c.DropTable(ctx, in("tables", "u"), false, true)))
+	wants(t, "dropped", second(s.c.DropTable(ctx, in("tables", "u"), false)), fault.NotFound)
 }
 
 func (s *suite) views(t *testing.T) {
