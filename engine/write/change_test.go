@@ -2,6 +2,7 @@ package write
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,10 +105,15 @@ func modesOf(mode string) iceberg.Properties {
 
 var byN = []iceberg.PartitionField{{SourceIDs: []int{3}, FieldID: 1000, Name: "n", Transform: iceberg.IdentityTransform{}}}
 
+var changeSeed = flag.Uint64("change-seed", 1, "seed of TestChange; 0: a new one for each run")
+
 // TestChange compares copy-on-write and merge-on-read of every version with a model,
 // over random changes, partitions and evolutions.
 func TestChange(t *testing.T) {
-	seed := rand.Uint64()
+	seed := *changeSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
 	for _, version := range []string{"1", "2", "3"} {
 		for _, mode := range []string{"copy-on-write", "merge-on-read"} {
 			for _, granularity := range []string{"partition", "file"} {

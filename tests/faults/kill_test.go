@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("seed", 0, "of what happens when; 0 takes a new one")
+	seed   = flag.Uint64("seed", 1, "of what happens when; 0 takes a new one")
 	rounds = flag.Int("rounds", 21, "how often the server is killed")
 )
 

@@ -50,7 +50,9 @@ func Start(dir string) (*Keycloak, error) {
 	k := &Keycloak{dir: os.Getenv("SQE_KEYCLOAK")}
 	if k.dir == "" {
 		k.dir, k.own = dir, true
-		out, err := exec.Command(script(), "start", dir).CombinedOutput()
+		cmd := exec.Command(script(), "start", dir)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("SQE_TEST_OWNER=%d", os.Getpid()))
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("keycloak: %w\n%s", err, out)
 		}

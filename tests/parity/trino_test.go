@@ -34,7 +34,9 @@ func startTrino(t *testing.T, state, warehouse, policies, service string) trino 
 		t.Fatal(err)
 	}
 	run := func(name string, args ...string) error {
-		out, err := exec.Command(filepath.Join(scripts, name), args...).CombinedOutput()
+		cmd := exec.Command(filepath.Join(scripts, name), args...)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("SQE_TEST_OWNER=%d", os.Getpid()))
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", name, err, out)
 		}
