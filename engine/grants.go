@@ -8,6 +8,7 @@ import (
 	"sqe/engine/parse"
 	"sqe/fault"
 	"sqe/grants"
+	"sqe/policy"
 )
 
 // access runs the statements about who may do what; ok is false when the statement
@@ -69,22 +70,65 @@ func (st *statement) grants(ctx context.Context, x *parse.ShowGrants) (*Result, 
 	user := "'" + strings.ReplaceAll(st.principal.Name, "'", "''") + "'@'%'"
 	out := table("Grants for " + st.principal.Name + "@%")
 	out.row("GRANT USAGE ON *.* TO " + user)
-	err := st.mayDo(ctx, func(database string, o grants.Object, words []mysqlWord) error {
+	grantable, err := st.mayPassOn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = st.mayDo(ctx, func(database string, o grants.Object, words []mysqlWord) error {
 		name := ".*"
 		if o.Name != "" {
 			name = "." + backquoted(o.Name)
 		}
-		all := make([]string, len(words))
-		for i, w := range words {
-			all[i] = w.words
+		for _, option := range []bool{true, false} {
+			var list []string
+			for _, w := range words {
+				if grantable(w.privilege, o) == option {
+					list = append(list, w.words)
+				}
+			}
+			text := "GRANT " + strings.Join(list, ", ") + " ON " + backquoted(database) + name + " TO " + user
+			if option {
+				text += " WITH GRANT OPTION"
+			}
+			if len(list) > 0 {
+				out.row(text)
+			}
 		}
-		out.row("GRANT " + strings.Join(all, ", ") + " ON " + backquoted(database) + name + " TO " + user)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out.result(), nil
+}
+
+// mayPassOn says what the principal may give to others; nothing, where this server does
+// not grant.
+func (st *statement) mayPassOn(ctx context.Context) (func(privilege string, o grants.Object) bool, error) {
+	k, err := st.keeper()
+	if fault.Is(err, fault.Unsupported) {
+		return func(string, grants.Object) bool { return false }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	everything, err := k.Administers(ctx, st.principal.Name, st.principal.Admin)
+	if err != nil {
+		return nil, err
+	}
+	var policies *grants.Snapshot
+	if !everything {
+		if policies, err = k.Access(ctx); err != nil {
+			return nil, err
+		}
+	}
+	identities := st.identities()
+	return func(privilege string, o grants.Object) bool {
+		if _, elsewhere := st.engine.managedBy[o.Catalog]; elsewhere {
+			return false
+		}
+		return everything || policies.PassesOn(privilege, o, identities)
+	}, nil
 }
 
 // mayDo goes through what the principal may do, table by table and then the database,
@@ -123,25 +167,16 @@ func (st *statement) mayDo(ctx context.Context, each func(database string, o gra
 
 // Privileges implements bind.Privileged.
 func (r relations) Privileges(ctx context.Context) ([]bind.Privilege, error) {
-	policies, everything := &grants.Snapshot{}, false
-	k, err := r.st.keeper()
-	if err == nil {
-		if everything, err = k.Administers(ctx, r.st.principal.Name, r.st.principal.Admin); err != nil {
-			return nil, err
-		}
-		if policies, err = k.Access(ctx); err != nil {
-			return nil, err
-		}
-	} else if !fault.Is(err, fault.Unsupported) {
+	grantable, err := r.st.mayPassOn(ctx)
+	if err != nil {
 		return nil, err
 	}
-	identities := r.st.identities()
 	var out []bind.Privilege
 	err = r.st.mayDo(ctx, func(database string, o grants.Object, words []mysqlWord) error {
 		for _, w := range words {
 			out = append(out, bind.Privilege{
 				Database: database, Table: o.Name, Words: strings.Split(w.words, ", "),
-				Grantable: everything || policies.PassesOn(w.privilege, o, identities),
+				Grantable: grantable(w.privilege, o),
 			})
 		}
 		return nil
@@ -150,12 +185,60 @@ func (r relations) Privileges(ctx context.Context) ([]bind.Privilege, error) {
 }
 
 // PrincipalRoles implements bind.Privileged.
-func (r relations) PrincipalRoles() (held, active []string) {
-	held, active = r.st.heldRoles(), r.st.principal.ActiveRoles
-	if active == nil {
-		active = held
+func (r relations) PrincipalRoles(ctx context.Context) (bind.Roles, error) {
+	out := bind.Roles{Held: r.st.heldRoles(), Active: r.st.activeRoles()}
+	k, err := r.st.keeper()
+	if fault.Is(err, fault.Unsupported) {
+		return out, nil
 	}
-	return held, active
+	if err == nil {
+		out.Grantable, err = k.Administers(ctx, r.st.principal.Name, r.st.principal.Admin)
+	}
+	return out, err
+}
+
+// activeRoles are the roles that act in the session.
+func (st *statement) activeRoles() []string {
+	if st.principal.ActiveRoles != nil {
+		return st.principal.ActiveRoles
+	}
+	return st.heldRoles()
+}
+
+// RolePrivileges implements bind.Privileged. Of what a role gives it tells what the
+// principal may do: nobody learns of a table from what is denied.
+func (r relations) RolePrivileges(ctx context.Context) ([]bind.Privilege, error) {
+	roles, policies := r.st.activeRoles(), (*grants.Snapshot)(nil)
+	k, err := r.st.keeper()
+	if err == nil {
+		policies, err = k.Access(ctx)
+	}
+	if err != nil && !fault.Is(err, fault.Unsupported) {
+		return nil, err
+	}
+	var out []bind.Privilege
+	err = r.st.mayDo(ctx, func(database string, o grants.Object, words []mysqlWord) error {
+		if o.Name == "" {
+			return nil
+		}
+		for _, role := range roles {
+			g := policy.Grantee{Kind: policy.RoleGrantee, Name: role}
+			for _, w := range words {
+				d, err := decides(w.privilege, o, r.st.asker(g))
+				if err != nil {
+					return err
+				}
+				if d.Allow {
+					out = append(out, bind.Privilege{
+						Role: role, Database: database, Table: o.Name, Words: strings.Split(w.words, ", "),
+						Grantable: policies != nil && policies.PassesOn(w.privilege, o, []policy.Grantee{g}),
+					})
+				}
+			}
+		}
+		return nil
+	})
+	return out, err
 }
 
 // mysqlWord is a privilege for which MySQL has words that mean the same.

@@ -42,7 +42,7 @@ func (st *statement) createRole(ctx context.Context, x *parse.CreateRole) (*Resu
 		case strings.EqualFold(name, policy.Public):
 			return nil, fault.New(fault.BadStatement, "PUBLIC is everybody, and cannot be the name of a role")
 		case has && !x.IfNotExists:
-			return nil, fault.New(fault.Exists, "there is a role %s already", name)
+			return nil, fault.New(fault.BadPrincipal, "there is a role %s already", name)
 		case has:
 			notes = append(notes, "there is a role "+name+" already")
 		default:
@@ -52,7 +52,7 @@ func (st *statement) createRole(ctx context.Context, x *parse.CreateRole) (*Resu
 	var whole roleChanges
 	for _, name := range names {
 		err := k.CreateRole(ctx, st.author(), name)
-		if fault.Is(err, fault.Exists) && x.IfNotExists { // made at this moment
+		if fault.Is(err, fault.BadPrincipal) && x.IfNotExists { // made at this moment
 			notes = append(notes, err.Error())
 			continue
 		}
@@ -116,7 +116,7 @@ func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, 
 		case r != nil && !slices.Contains(drop, r):
 			drop = append(drop, r)
 		case r == nil && !x.IfExists:
-			return nil, noRole(name)
+			return nil, fault.New(fault.BadPrincipal, "%s", noRole(name))
 		case r == nil:
 			notes = append(notes, noRole(name).Error())
 		}
@@ -124,7 +124,7 @@ func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, 
 	var whole roleChanges
 	for _, r := range drop {
 		err := k.DropRole(ctx, st.author(), r.Name)
-		if fault.Is(err, fault.NotFound) && x.IfExists { // gone at this moment
+		if fault.Is(err, fault.BadPrincipal) && x.IfExists { // gone at this moment
 			notes = append(notes, err.Error())
 			continue
 		}
@@ -142,7 +142,7 @@ func (st *statement) dropRole(ctx context.Context, x *parse.DropRole) (*Result, 
 }
 
 func noRole(name string) error {
-	return fault.New(fault.NotFound, "there is no role %s; SHOW ROLES lists them", name)
+	return fault.New(fault.NoPrincipal, "there is no role %s; SHOW ROLES lists them", name)
 }
 
 // grantRoles is GRANT role TO and REVOKE role FROM.
@@ -172,7 +172,7 @@ func (st *statement) grantRoles(ctx context.Context, x *parse.GrantRoles) (*Resu
 		case x.IfExists:
 			notes = append(notes, noRole(name).Error())
 		case privilege == nil:
-			return nil, fault.New(fault.BadStatement, "there is no role %s; the privilege of that name needs ON and what it is on", name)
+			return nil, fault.New(fault.NoPrincipal, "there is no role %s; the privilege of that name needs ON and what it is on", name)
 		default:
 			return nil, noRole(name)
 		}

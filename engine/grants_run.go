@@ -69,7 +69,7 @@ func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Targets) == 0 {
+	if len(s.Targets) == 0 && !s.Everything {
 		return st.warned(notes), nil
 	}
 	out, err := k.Apply(ctx, st.author(), s)
@@ -78,6 +78,11 @@ func (st *statement) grantRun(ctx context.Context, x *parse.Grant) (*Result, err
 	}
 	for _, t := range s.Targets {
 		st.changed = append(st.changed, permission{object: t.Object.Policy(), rights: []policy.Privilege{policy.Privilege(strings.ToLower(string(s.Verb)) + " " + t.Privilege)}})
+	}
+	if s.Everything {
+		for _, c := range out.Changes {
+			st.changed = append(st.changed, permission{object: c.Resource.Object().Policy(), rights: []policy.Privilege{"revoke ALL"}})
+		}
 	}
 	notes = append(notes, out.Notices...)
 	s.Grantees = out.Grantees
@@ -98,7 +103,7 @@ func (st *statement) explainGrant(ctx context.Context, x *parse.ExplainGrant) (*
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Targets) == 0 {
+	if len(s.Targets) == 0 && !s.Everything {
 		return st.differences(nil, notes), nil
 	}
 	o, err := k.Plan(ctx, s)
@@ -172,6 +177,12 @@ func (st *statement) grantStatement(ctx context.Context, x *parse.Grant) (grants
 		var err error
 		if s.Administrator, err = k.Administers(ctx, s.By, s.Administrator); err != nil {
 			return nil, nil, nil, err
+		}
+	}
+	if s.Everything = x.Everything; s.Everything {
+		s.Elsewhere = map[string]bool{}
+		for c := range st.engine.managedBy {
+			s.Elsewhere[c] = true
 		}
 	}
 	r := &grantResolver{statement: st, revoke: s.Verb == grants.Revoke, all: s.Administrator}

@@ -199,7 +199,7 @@ func (st *statement) unknown(ctx context.Context, list ...policy.Grantee) []stri
 	var out []string
 	for _, g := range list {
 		self := g.Kind == policy.UserGrantee && g.Name == st.principal.Name
-		if err := k.Exists(ctx, g); !self && fault.Is(err, fault.BadStatement) {
+		if err := k.Exists(ctx, g); !self && fault.Is(err, fault.NoPrincipal) {
 			out = append(out, err.Error())
 		}
 	}

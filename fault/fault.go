@@ -43,6 +43,8 @@ const (
 	Exists            // the object that is to be created exists
 	ReadOnly          // the session or its transaction may not write
 	NullValue         // a column that needs a value would get none
+	NoPrincipal       // no such user, group or role
+	BadPrincipal      // a role that is to be made exists, or one that is to be dropped does not
 )
 
 // Fault is an error with a kind and a text for the user.
@@ -88,6 +90,7 @@ var kindNames = map[Kind]string{
 	Limit: "limit", Timeout: "timeout", Cancelled: "cancelled", Unavailable: "unavailable",
 	Corrupt: "corrupt", Conflict: "conflict", OutOfRange: "out-of-range", Auth: "auth",
 	Config: "config", NoThread: "no-thread", Exists: "exists", ReadOnly: "read-only", NullValue: "null-value",
+	NoPrincipal: "no-principal", BadPrincipal: "bad-principal",
 }
 
 // String names the kind for logs, metrics and the audit log.

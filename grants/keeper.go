@@ -26,17 +26,18 @@ type Keeper interface {
 	// Clean takes back rights that lead to nothing (see Clean).
 	Clean(ctx context.Context, by policy.Author) (*Outcome, error)
 
-	// Exists fails with fault.BadStatement when the server does not have a grantee.
+	// Exists fails with fault.NoPrincipal when the server does not have a grantee.
 	Exists(ctx context.Context, g policy.Grantee) error
 	// GroupsOf lists the groups that the server knows a user in; none for a user that it
 	// does not have.
 	GroupsOf(ctx context.Context, user string) ([]string, error)
 	// Roles lists the roles of the server, by name.
 	Roles(ctx context.Context) ([]Role, error)
-	// CreateRole fails with fault.Exists, DropRole with fault.NotFound.
+	// CreateRole fails with fault.BadPrincipal when there is one of that name, DropRole when
+	// there is none.
 	CreateRole(ctx context.Context, by policy.Author, name string) error
 	DropRole(ctx context.Context, by policy.Author, name string) error
-	// AlterRole adds members to a role and takes members out.
+	// AlterRole fails with fault.NoPrincipal when there is no such role. It adds members to a role and takes members out.
 	AlterRole(ctx context.Context, by policy.Author, name string, add, remove []policy.Grantee) error
 }
 

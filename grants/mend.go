@@ -12,7 +12,22 @@ import (
 // were done at the same moment one may have taken back what the other one relied on.
 func (s *Statement) Mend(now *Snapshot) *Outcome {
 	r := &run{Statement: &Statement{Verb: Grant, By: s.By, Administrator: true}, before: now, now: now}
-	for _, at := range s.places(now.Root) {
+	places := s.places(now.Root)
+	if s.Everything {
+		// What another statement gave meanwhile.
+		for _, g := range s.Grantees {
+			for _, at := range now.given(g) {
+				if o := at.Object(); o.check() == nil {
+					for _, above := range append(o.above(), o) {
+						if at := above.resource(now.Root); at.Level() < TableLevel && !slices.Contains(places, at) {
+							places = append(places, at)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, at := range places {
 		for _, g := range s.Grantees {
 			missing := now.needs(at, g, false)
 			if p := r.now.At(at); p != nil {

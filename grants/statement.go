@@ -39,6 +39,11 @@ type Statement struct {
 	// which policies name them, may pass on.
 	Administrator bool
 	Identities    []policy.Grantee
+	// Everything is of a REVOKE without targets: all that the grantees were given by
+	// name, wherever By may take it, but not on the catalogs Elsewhere. Denials stay:
+	// taking back never opens anything that was not named.
+	Everything bool
+	Elsewhere  map[string]bool
 }
 
 // Change is what a statement does to the policy on one resource; nil: there is
@@ -74,7 +79,9 @@ type run struct {
 func (s *Statement) Run(before *Snapshot) (*Outcome, error) {
 	r := &run{Statement: s, before: before, now: before}
 	switch {
-	case len(s.Targets) == 0 || len(s.Grantees) == 0:
+	case s.Everything && (s.Verb != Revoke || s.Option || len(s.Targets) > 0):
+		return nil, fault.New(fault.Internal, "everything is only taken back")
+	case len(s.Targets) == 0 && !s.Everything || len(s.Grantees) == 0:
 		return nil, fault.New(fault.BadStatement, "%s needs privileges, objects and grantees", s.Verb)
 	case s.By == "":
 		return nil, fault.New(fault.Denied, "%s needs somebody who grants", s.Verb)
@@ -84,6 +91,13 @@ func (s *Statement) Run(before *Snapshot) (*Outcome, error) {
 	for _, t := range s.Targets {
 		for _, g := range s.Grantees {
 			if err := r.one(t.Privilege, t.Object, g); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if s.Everything {
+		for _, g := range s.Grantees {
+			if err := r.everything(g); err != nil {
 				return nil, err
 			}
 		}
@@ -493,7 +507,7 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 		for _, t := range needed {
 			p.addLabel(label(traversalLabel, g, t))
 		}
-		if r.Administrator {
+		if r.Administrator && !r.Everything {
 			p.Deny = take(p.Deny, g, denied, true)
 			for _, name := range p.labelled(denyLabel, g) {
 				p.dropLabel(label(denyLabel, g, name))
@@ -504,7 +518,7 @@ func (r *run) revokeAll(o Object, g policy.Grantee) error {
 	if len(needed) > 0 {
 		r.notice("the %s %s keeps the right to find %s: it was granted something inside", g.Kind, g.Name, o)
 	}
-	if !r.Administrator && len(denied) > 0 {
+	if !r.Administrator && !r.Everything && len(denied) > 0 {
 		r.notice("policy %s denies something to the %s %s; only an administrator may lift that", p.Name, g.Kind, g.Name)
 	}
 	r.remains(at, g, append(have, denied...))

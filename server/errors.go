@@ -50,6 +50,8 @@ var codes = map[fault.Kind]code{
 	fault.Exists:       {1050, "42S01"}, // ER_TABLE_EXISTS_ERROR
 	fault.ReadOnly:     {1792, "25006"}, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 	fault.NullValue:    {1048, "23000"}, // ER_BAD_NULL_ERROR
+	fault.NoPrincipal:  {3523, "HY000"}, // ER_UNKNOWN_AUTHID
+	fault.BadPrincipal: {1396, "HY000"}, // ER_CANNOT_USER
 }
 
 // Errors of the protocol itself.

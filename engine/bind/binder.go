@@ -61,7 +61,7 @@ type Bound struct {
 // placeholders, in order. The plan is not governed yet: it must not run as it is.
 func (b *Binder) Bind(ctx context.Context, s *Session, rel Relations, st *parse.SQL, args []plan.Literal) (*Bound, error) {
 	state := newStatement(rel, s)
-	state.complete = st.Kind == parse.Show
+	state.complete, state.query = st.Kind == parse.Show, st.Kind == parse.Query
 	out, err := b.bind(ctx, s, state, st, args)
 	if err != nil {
 		return nil, state.fault(err, st.AST)
@@ -246,7 +246,7 @@ func (b *Binder) Describe(ctx context.Context, s *Session, rel Relations, st *pa
 		args[i] = plan.Literal{Typ: plan.Null}
 	}
 	state := newStatement(rel, s)
-	state.complete = st.Kind == parse.Show
+	state.complete, state.query = st.Kind == parse.Show, st.Kind == parse.Query
 	out, err := b.bind(ctx, s, state, st, args)
 	switch {
 	case err == nil:

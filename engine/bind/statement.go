@@ -22,6 +22,8 @@ type statement struct {
 	// complete shows withheld columns too: for SHOW and information_schema, which
 	// read no rows.
 	complete bool
+	// query: it is a query, and not a SHOW.
+	query bool
 	// definer marks that names are resolved for a policy text.
 	definer   bool
 	functions map[string]Provide

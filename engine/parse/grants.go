@@ -58,6 +58,9 @@ type Grant struct {
 	Grantees   []Grantee
 	// Option is WITH GRANT OPTION, or REVOKE GRANT OPTION FOR.
 	Option bool
+	// Everything is MySQL's REVOKE ALL PRIVILEGES, GRANT OPTION FROM; there are neither
+	// privileges nor objects then.
+	Everything bool
 }
 
 // GrantRoles is GRANT role, ... TO and REVOKE role, ... FROM.

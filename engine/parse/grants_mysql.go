@@ -46,7 +46,7 @@ func (p *parser) refusedGrant(verb GrantVerb) error {
 	case verb == VerbRevoke && p.word(0) == "admin" && p.word(1) == "option":
 		return no("ADMIN OPTION FOR", "administrators grant roles")
 	case verb == VerbRevoke && p.word(0) == "all" && !p.ahead("on"):
-		return no("ALL PRIVILEGES without ON", "SHOW GRANTS TO name lists what somebody has; write REVOKE ALL ON each of them FROM name")
+		return no("ALL PRIVILEGES without ON", "REVOKE ALL PRIVILEGES, GRANT OPTION FROM name takes all that somebody was given by name; write REVOKE ALL ON what is meant FROM name")
 	}
 	return nil
 }

@@ -12,6 +12,14 @@ func (p *parser) grant() (Statement, error) {
 	p.pos++
 	// What is not there to take back is a warning anyway.
 	exists := verb == VerbRevoke && p.accept("if", "exists")
+	if verb == VerbRevoke && p.allOf() {
+		g := &Grant{Verb: verb, Everything: true}
+		var err error
+		if g.Grantees, err = p.grantTo(verb); err != nil {
+			return nil, err
+		}
+		return g, p.grantEnd(verb)
+	}
 	if err := p.refusedGrant(verb); err != nil {
 		return nil, err
 	}
@@ -48,6 +56,19 @@ func (p *parser) grant() (Statement, error) {
 		g.Option = true
 	}
 	return g, p.grantEnd(verb)
+}
+
+// allOf reads ALL [PRIVILEGES], GRANT OPTION before FROM.
+func (p *parser) allOf() bool {
+	at := p.pos
+	if p.accept("all") {
+		p.accept("privileges")
+		if p.acceptPunct(",") && p.accept("grant", "option") && p.word(0) == "from" {
+			return true
+		}
+	}
+	p.pos = at
+	return false
 }
 
 // ahead reports whether a keyword stands before TO and FROM.

@@ -210,9 +210,9 @@ func TestFaults(t *testing.T) {
 		}
 		return out
 	}
-	wantFault(t, answer(&Error{Kind: UnknownPrincipal, Name: "ghost", Reason: "secret"}), fault.BadStatement, `"ghost"`)
-	wantFault(t, answer(&Error{Kind: UnknownPrincipal, Name: "ghost", Reason: "Operation denied. Role name: ghost specified in policy does not exist in ranger admin."}), fault.BadStatement, `the role "ghost"`)
-	wantFault(t, answer(&Error{Kind: UnknownPrincipal, Name: "ghost", Reason: "Operation denied. User name: ghost specified in policy does not exist in ranger admin."}), fault.BadStatement, `the user "ghost"`, "ROLE")
+	wantFault(t, answer(&Error{Kind: UnknownPrincipal, Name: "ghost", Reason: "secret"}), fault.NoPrincipal, `"ghost"`)
+	wantFault(t, answer(&Error{Kind: UnknownPrincipal, Name: "ghost", Reason: "Operation denied. Role name: ghost specified in policy does not exist in ranger admin."}), fault.NoPrincipal, `the role "ghost"`)
+	wantFault(t, answer(&Error{Kind: UnknownPrincipal, Name: "ghost", Reason: "Operation denied. User name: ghost specified in policy does not exist in ranger admin."}), fault.NoPrincipal, `the user "ghost"`, "ROLE")
 	wantFault(t, answer(&Error{Kind: Forbidden, Reason: "secret"}), fault.Denied, "service.admin.users", "lake")
 	wantFault(t, answer(&Error{Kind: Unauthenticated, Reason: "secret"}), fault.Unavailable, "password", "source ranger")
 	wantFault(t, answer(&Error{Kind: Invalid, Code: 3022, Reason: "secret"}), fault.BadStatement, "3022", "autopropagate")

@@ -70,9 +70,9 @@ func (a *Administrator) fault(err error, service string) error {
 		return fault.Wrap(fault.BadStatement, err, "policy %q in service %s is on the same already, and there can be one only; add to it with ALTER POLICY %q ADD", refused.Name, service, refused.Name)
 	case UnknownPrincipal:
 		if refused.Name == "" {
-			return fault.Wrap(fault.BadStatement, err, "%s does not know a principal of the policy; create it there first, or correct the name", name)
+			return fault.Wrap(fault.NoPrincipal, err, "%s does not know a principal of the policy; create it there first, or correct the name", name)
 		}
-		return fault.Wrap(fault.BadStatement, err, "%s does not know %s; create it there first, or correct the name", name, unknown(refused))
+		return fault.Wrap(fault.NoPrincipal, err, "%s does not know %s; create it there first, or correct the name", name, unknown(refused))
 	case Forbidden:
 		return fault.Wrap(fault.Denied, err, "the user with which SQE writes to %s may not change service %s; name it in the setting service.admin.users of that service, and make it an administrator of the policy server for tags", name, service)
 	case Unauthenticated:

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -359,7 +358,7 @@ func (k *keeper) Exists(ctx context.Context, g policy.Grantee) error {
 		if g.Kind == policy.UserGrantee {
 			hint = " (a role is named with ROLE before it, a group with GROUP)"
 		}
-		return fault.Wrap(fault.BadStatement, err, "there is no %s %s on %s%s; create it there first, or correct the name", g.Kind, g.Name, k.server.Name(), hint)
+		return fault.Wrap(fault.NoPrincipal, err, "there is no %s %s on %s%s; create it there first, or correct the name", g.Kind, g.Name, k.server.Name(), hint)
 	case Forbidden:
 		return nil // the server refuses what it does not know
 	}
@@ -367,11 +366,6 @@ func (k *keeper) Exists(ctx context.Context, g policy.Grantee) error {
 		return k.fault(err, k.service())
 	}
 	return nil
-}
-
-// written is an edit that was made.
-type written struct {
-	before, after *model.Policy
 }
 
 // tries bounds how often a statement is done again when others change the same.
@@ -425,7 +419,15 @@ func (k *keeper) acknowledge(ctx context.Context, now *access, s *grants.Stateme
 	if k.config.ReapplyLost {
 		return nil // nothing that is to come back is missing now
 	}
-	for _, at := range s.Resources(now.Root) {
+	places := s.Resources(now.Root)
+	if s.Everything {
+		for _, p := range now.Policies {
+			if len(p.Special) == 0 {
+				places = append(places, place(p.Elements))
+			}
+		}
+	}
+	for _, at := range places {
 		p := now.At(at)
 		if p == nil || !now.others[p.ID] || slices.ContainsFunc(out.Changes, func(c grants.Change) bool { return c.Resource == at }) {
 			continue
@@ -535,66 +537,4 @@ func (k *keeper) write(ctx context.Context, now *access, again rerun, c grants.C
 		return rewritten(p, next), nil
 	})
 	return w, err
-}
-
-// undo takes back what was written, the last first, and says how that went. left is
-// what could not be taken back; nil: everything was.
-func (k *keeper) undo(ctx context.Context, done []written, failed grants.Change, cause error) (left []written, err error) {
-	cause = k.fault(cause, k.service())
-	kind, text := fault.KindOf(cause), cause.Error()
-	where := "the policy for " + failed.Resource.String()
-	if len(done) == 0 {
-		return nil, fault.Wrap(kind, cause, "%s: %s; nothing was changed", where, text)
-	}
-	var names []string
-	for _, w := range slices.Backward(done) {
-		if err := k.restore(ctx, w); err != nil {
-			left, names = append(left, w), append(names, w.name())
-			cause = errors.Join(cause, err)
-		}
-	}
-	if len(left) > 0 {
-		return left, fault.Wrap(kind, cause, "%s: %s. Of what was written before, the policies %s could not be taken back: look at them, and repeat the statement or REVOKE it", where, text, strings.Join(names, ", "))
-	}
-	if err := k.done(ctx, "that nothing was changed"); err != nil {
-		return nil, err
-	}
-	return nil, fault.Wrap(kind, cause, "%s: %s. What was written before (%d) was taken back; nothing was changed", where, text, len(done))
-}
-
-func (w written) name() string {
-	if w.after != nil {
-		return w.after.Name
-	}
-	return w.before.Name
-}
-
-// restore makes a policy what it was before an edit, with what others changed since.
-func (k *keeper) restore(ctx context.Context, w written) error {
-	if same(w.before, w.after) {
-		return nil
-	}
-	p := w.before
-	if p == nil {
-		p = w.after
-	}
-	at := Place{Service: p.Service, ID: p.ID}
-	if w.after == nil {
-		at = Place{Service: p.Service, Zone: p.ZoneName, Type: p.PolicyType, Resources: p.Resources, Plain: true}
-	}
-	_, err := k.writer.edit(ctx, at, func(now *model.Policy) (*model.Policy, error) {
-		switch {
-		case same(now, w.after):
-			return clone(w.before), nil
-		case now == nil || w.after == nil:
-			return nil, errors.New("it was made or deleted by somebody else")
-		case w.before == nil:
-			// Somebody uses what was made: what was put there goes, theirs stays.
-			blank := clone(w.after)
-			blank.PolicyItems, blank.DenyPolicyItems, blank.PolicyLabels = nil, nil, []string{LabelManaged}
-			return merge(w.after, now, blank)
-		}
-		return merge(w.after, now, w.before)
-	})
-	return err
 }

@@ -44,7 +44,7 @@ func (k *keeper) CreateRole(ctx context.Context, by policy.Author, name string) 
 	_, err := k.server.CreateRole(ctx, &model.Role{Name: name, Description: "Made with SQE by " + by.User})
 	switch KindOf(err) {
 	case Exists:
-		return fault.Wrap(fault.Exists, err, "there is a role %s already", name)
+		return fault.Wrap(fault.BadPrincipal, err, "there is a role %s already", name)
 	case Forbidden:
 		return k.rolesForbidden(err)
 	}
@@ -65,7 +65,7 @@ func (k *keeper) DropRole(ctx context.Context, by policy.Author, name string) er
 	err := k.server.DeleteRole(ctx, name)
 	switch KindOf(err) {
 	case NotFound:
-		return noRole(name)
+		return fault.New(fault.BadPrincipal, "there is no role %s; SHOW ROLES lists them", name)
 	case InUse:
 		return fault.Wrap(fault.BadStatement, err, "the role %s is still used by policies or by other roles; SHOW GRANTS TO ROLE %s lists its grants, REVOKE them first", name, name)
 	case Forbidden:
@@ -86,7 +86,7 @@ func (k *keeper) forgets(cause error, role string) error {
 }
 
 func noRole(name string) error {
-	return fault.New(fault.NotFound, "there is no role %s; SHOW ROLES lists them", name)
+	return fault.New(fault.NoPrincipal, "there is no role %s; SHOW ROLES lists them", name)
 }
 
 // AlterRole implements grants.Keeper. The server itself adds and takes members; that

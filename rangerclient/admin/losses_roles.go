@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sqe/fault"
 	"sqe/policy"
 	"sqe/rangerclient/model"
 )
@@ -274,7 +275,7 @@ func (k *keeper) lookRole(ctx context.Context, name string) (restored bool, err 
 	}
 	_, untold := k.members.undone(now)
 	for _, key := range untold {
-		if r, ok := k.server.(*REST); ok && now.UpdatedBy == r.Username() || !hasMember(now, key.grantee) && k.Exists(ctx, key.grantee) != nil {
+		if r, ok := k.server.(*REST); ok && now.UpdatedBy == r.Username() || !hasMember(now, key.grantee) && fault.Is(k.Exists(ctx, key.grantee), fault.NoPrincipal) {
 			// Another server of SQE, or somebody of the same account, or a grantee that is gone
 			// from the policy server.
 			if err := k.members.drop(key); err != nil {

@@ -110,7 +110,7 @@ func TestAdministratorOverREST(t *testing.T) {
 	unknown.Name, unknown.Columns, unknown.Items = "unknown", []string{"x"}, []policy.Item{{Grantees: items[0].Grantees, Mask: "MASK_BOGUS"}}
 	refused(a.Create(ctx, by, taken, false), fault.BadStatement, `ALTER POLICY "on columns" ADD`)
 	refused(a.Create(ctx, by, want[0], false), fault.BadStatement, "OR REPLACE")
-	refused(a.Create(ctx, by, ghost, false), fault.BadStatement, `"ghost"`)
+	refused(a.Create(ctx, by, ghost, false), fault.NoPrincipal, `"ghost"`)
 	refused(a.Create(ctx, by, unknown, false), fault.BadStatement, "mask")
 	refused(a.Drop(ctx, by, "nosuch"), fault.NotFound, "nosuch")
 	if err := a.Create(ctx, by, want[1], true); err != nil {

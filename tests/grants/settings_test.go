@@ -42,7 +42,7 @@ func TestGroupsAsRoles(t *testing.T) {
 			l.root("REVOKE SELECT ON customers FROM GROUP senior")
 			l.may(read, map[string]bool{"cat": true})
 			// The group eu is one of the server, but there is no role of that name.
-			if _, _, err := l.ask("root", "GRANT SELECT ON customers TO GROUP eu"); !fault.Is(err, fault.BadStatement) || !strings.Contains(err.Error(), "no role eu") {
+			if _, _, err := l.ask("root", "GRANT SELECT ON customers TO GROUP eu"); !fault.Is(err, fault.NoPrincipal) || !strings.Contains(err.Error(), "no role eu") {
 				t.Errorf("a group without a role: %v", err)
 			}
 			l.root("REVOKE SELECT ON customers FROM GROUP teller")
