@@ -19,6 +19,24 @@ func Fields(s *iceberg.Schema) []plan.Field {
 	return out
 }
 
+// beneath are the ids of the fields inside columns that cannot be shown, and the column
+// of each; nil when there are none.
+func beneath(s *iceberg.Schema, shown []plan.Field) (out map[int]int) {
+	for i, f := range s.Fields() {
+		n, ok := f.Type.(iceberg.NestedType)
+		if !ok || len(shown[i].Children) > 0 {
+			continue
+		}
+		walkFields(n.Fields(), func(inner iceberg.NestedField) {
+			if out == nil {
+				out = map[int]int{}
+			}
+			out[inner.ID] = f.ID
+		})
+	}
+	return out
+}
+
 func topLevel(f iceberg.NestedField) plan.Field {
 	if p, ok := field(f); ok {
 		return p

@@ -111,6 +111,9 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 // Probe is that of the client: whether there is a catalog at all, asked without a token.
 func (c *REST) Probe(ctx context.Context) error { return c.client.Probe(ctx) }
 
+// PerUser is that of the client.
+func (c *REST) PerUser() bool { return c.client.PerUser() }
+
 // Close implements Catalog.
 func (c *REST) Close() error {
 	c.client.Close()

@@ -140,6 +140,9 @@ func TestTypes(t *testing.T) {
 	}
 	m, _ := got.FieldNamed("m")
 	st, _ := got.FieldNamed("s")
+	if len(got.Beneath) != 1 || got.Beneath[28] != 27 {
+		t.Errorf("inside columns that cannot be read: %v", got.Beneath)
+	}
 	if m.Children[0].ID != 23 || m.Children[1].ID != 24 || st.Children[0].ID != 18 || !st.Children[0].Required || st.Children[1].ID != 19 {
 		t.Errorf("children %+v %+v", m.Children, st.Children)
 	}

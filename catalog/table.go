@@ -179,6 +179,7 @@ func planTable(t *table.Table, name plan.TableName, at plan.AsOf, metadata strin
 		return out, nil
 	}
 	out.Fields = Fields(sel.schema)
+	out.Beneath = beneath(sel.schema, out.Fields)
 	out.Formerly = otherNames(sel.schema, meta.Schemas())
 	if present := meta.CurrentSchema(); present.ID != sel.schema.ID {
 		out.Present = Fields(present)

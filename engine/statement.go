@@ -184,6 +184,18 @@ func tableKey(t *plan.Table) string {
 	return demand + "\x1e" + t.Name.Key() + "\x1e" + t.Metadata + "\x1e" + t.Version + "\x1e" + itoa(int64(t.SchemaID)) + "\x1e" + itoa(t.SnapshotID)
 }
 
+// decidesAsUser reports whether a catalog may answer one user otherwise than another.
+func (e *Engine) decidesAsUser(name string) bool {
+	cat, _ := e.catalogs.Get(name)
+	remote, ok := cat.(*catalog.REST)
+	return ok && remote.PerUser()
+}
+
+// notSimulated is what an explanation for somebody else leaves out.
+func notSimulated(catalog, user string) string {
+	return "catalog " + catalog + " decides with the token of " + user + ", which is not simulated: it may hide the table from this user, or demand more of their reads (" + restrictions.PolicyName + ")"
+}
+
 // resolve asks every source for its restrictions, merges them and binds their
 // texts with the rights of the policy. It reports the tables that the texts read
 // and until when the answer holds.
@@ -202,10 +214,8 @@ func (st *statement) resolve(ctx context.Context, states []policy.State, t *plan
 		all = append(all, restrictions.Compile(raw, t))
 	}
 	merged := policy.Merge(all...)
-	if cat, _ := st.engine.catalogs.Get(t.Name.Catalog); st.ofAnother() {
-		if _, remote := cat.(*catalog.REST); remote {
-			merged.Notes = append(merged.Notes, "what the catalog demands of this user's reads is not known here: it may tell that user more than you")
-		}
+	if st.ofAnother() && st.engine.decidesAsUser(t.Name.Catalog) {
+		merged.Notes = append(merged.Notes, notSimulated(t.Name.Catalog, st.principal.Name))
 	}
 	expires = merged.Expires
 	if merged.Uncacheable {

@@ -72,6 +72,9 @@ type Table struct {
 	// Present are the fields of the table as it is now, when Fields are those of
 	// another schema; else nil. Texts of policies name columns as they are called now.
 	Present []Field
+	// Beneath holds, by id, the fields inside columns that have no Children here because
+	// their type cannot be read: the id of the column that each is in.
+	Beneath map[int]int
 	// Tags by field id, and of the table itself under id 0.
 	Tags       map[int][]Tag
 	Properties map[string]string

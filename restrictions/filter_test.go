@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
+
+	"sqe/policy"
 )
 
 func filtered(filter string) string { return `{"required-row-filter": ` + filter + `}` }
@@ -213,6 +215,18 @@ func TestRefused(t *testing.T) {
 		if why == "" || strings.Contains(why, "sekret") || strings.Contains(err.Error(), "sekret") {
 			t.Errorf("%s: the reason is %q", name, why)
 		}
+	}
+}
+
+// TestBeneath: an action inside a column that cannot be read concerns that column alone.
+func TestBeneath(t *testing.T) {
+	raw := `{"required-column-projections": [{"action":"mask-alphanum","field-id":51},{"action":"mask-alphanum","field-id":2}]}`
+	r := Compile([]byte(raw), orders())
+	if r.Refuse != "" || len(r.Columns) != 2 || r.Columns[2].Kind != policy.Mask {
+		t.Fatalf("%+v", r)
+	}
+	if c := r.Columns[50]; c.Kind != policy.Forbid || !c.Fail || !strings.Contains(c.Why, "field id 51") {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -114,6 +114,14 @@ func columns(list []any, t *plan.Table, origin policy.Origin, out *policy.Restri
 		}
 	}
 	for id := range actions {
+		if column, ok := t.Beneath[id]; ok {
+			// It concerns those alone who read the column, which nobody can.
+			known[id] = true
+			out.Columns[column] = policy.ColumnRule{
+				Kind: policy.Forbid, Fail: true, Origin: origin,
+				Why: fmt.Sprintf("field id %d is inside a column of a type that cannot be read", id),
+			}
+		}
 		// One of another schema of the table is not read here. One of none is not
 		// understood.
 		if _, other := t.Formerly[id]; !other && !known[id] {
@@ -144,7 +152,7 @@ func column(f, top plan.Field, above []plan.Field, actions map[int]string, known
 		}
 		rule, err := rule(action, f, origin)
 		if err == nil && !plain {
-			err = fmt.Errorf("field id %d is inside a list or map, where nothing is masked", f.ID)
+			err = fmt.Errorf("field id %d is inside a list or map, where single values cannot be masked yet", f.ID)
 		}
 		if err != nil {
 			out.Columns[top.ID] = policy.ColumnRule{Kind: policy.Forbid, Fail: true, Why: err.Error(), Origin: origin}

@@ -58,6 +58,7 @@ func orders() *plan.Table {
 			}},
 			{ID: 50, Name: "place", Type: plan.Null},
 		},
+		Beneath:  map[int]int{51: 50},
 		Formerly: map[int][]string{60: {"gone"}},
 	}
 }

@@ -272,7 +272,8 @@ func (s *columnSet) add(id plan.ColumnID) {
 // usage is what a plan refers to: named holds every column that an expression
 // names; live those that reach a result, a condition or an order. A column that
 // only a dropped item of a Project names is not live. The binder names every
-// column of a table with nested ones there, to make JSON of those.
+// column of a table with nested ones there, to make JSON of those: there a column is
+// named when what is made of it is.
 type usage struct{ named, live columnSet }
 
 func usedColumns(root plan.Node) *usage {
@@ -296,8 +297,12 @@ func (u *usage) node(n plan.Node) {
 	in := n.Inputs()
 	switch n := n.(type) {
 	case *plan.Project:
+		shown := showsTable(n)
 		for i := range n.Items {
 			it := &n.Items[i]
+			if shown && !u.named.has(it.ID) && !u.live.has(it.ID) {
+				continue
+			}
 			// A sub-query is kept, because it may fail for having two rows and
 			// because the tables that it reads are on record.
 			if !u.live.has(it.ID) && hasSubquery(it.Expr) {
@@ -336,6 +341,27 @@ func (u *usage) expr(e plan.Expr, live bool) {
 		}
 		return true
 	})
+}
+
+// showsTable reports whether a Project is that which the binder puts above a table with
+// nested columns: all columns in their order, the nested ones as JSON. A statement's own
+// Project stands above it.
+func showsTable(p *plan.Project) bool {
+	s, ok := p.Input.(*plan.Scan)
+	if !ok || len(p.Items) != len(s.Cols) {
+		return false
+	}
+	nested := false
+	for i, it := range p.Items {
+		e := it.Expr
+		if c, ok := e.(*plan.Call); ok && c.Func.Name == "to_json" && len(c.Operands) == 1 {
+			e, nested = c.Operands[0], true
+		}
+		if r, ok := e.(*plan.Ref); !ok || r.ID != s.Cols[i].ID {
+			return false
+		}
+	}
+	return nested
 }
 
 func hasSubquery(e plan.Expr) bool {

@@ -68,6 +68,16 @@ func (userTokens) Refused(Token) bool { return false }
 // serviceScope: all principals get the same answers.
 const serviceScope = "service"
 
+// PerUser reports whether the catalog sees each user, so that it may answer one otherwise
+// than another.
+func (c *Client) PerUser() bool {
+	switch c.o.Tokens.(type) {
+	case anonymous, staticToken, *serviceTokens:
+		return false
+	}
+	return true
+}
+
 // Anonymous sends no token: for a catalog that asks for none.
 func Anonymous() Tokens { return anonymous{} }
 
