@@ -15,28 +15,28 @@ import (
 	"sqe/identity/oidc/oidctest"
 )
 
-// clock is a time that a test moves, ahead of the real one.
+// clock is a time that stands still until a test moves it.
 type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
+	mu   sync.Mutex
+	time time.Time
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
+	return c.time
 }
 
 func (c *clock) move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead += d
+	c.time = c.time.Add(d)
 }
 
 func clocked(t testing.TB, change func(*Options)) (*oidctest.Issuer, *Provider, *clock) {
 	t.Helper()
 	i, p := setup(t, change)
-	c := &clock{}
+	c := &clock{time: time.Now()}
 	p.now, i.Now = c.now, c.now
 	return i, p, c
 }

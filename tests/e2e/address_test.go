@@ -57,17 +57,17 @@ func TestClientAddress(t *testing.T) {
 			people string
 			orders bool
 		}{{inside, "1", true}, {outside, "0", false}} {
-			if got, err := sqetest.Ask(within(t, time.Minute), c.conn, people).One(); err != nil || got != c.people {
+			if got, err := sqetest.Ask(within(t, patience), c.conn, people).One(); err != nil || got != c.people {
 				t.Errorf("people: %q, want %q: %v", got, c.people, err)
 			}
-			a := sqetest.Ask(within(t, time.Minute), c.conn, orders)
+			a := sqetest.Ask(within(t, patience), c.conn, orders)
 			if got, err := a.One(); c.orders && (err != nil || got != "1") || !c.orders && a.Number() != 1146 {
 				t.Errorf("orders: %q, %v", got, a.Err)
 			}
 		}
 	}
 	// An administrator is told that the address counts, for the address of the session.
-	text := sqetest.Ask(within(t, time.Minute), server.Conn(t, "root", from("127.0.0.3")), "SHOW EFFECTIVE POLICY FOR USER pat ON "+lab.Namespace+".people").Text()
+	text := sqetest.Ask(within(t, patience), server.Conn(t, "root", from("127.0.0.3")), "SHOW EFFECTIVE POLICY FOR USER pat ON "+lab.Namespace+".people").Text()
 	if !strings.Contains(text, "looks at the address of the client (127.0.0.3)") || !strings.Contains(text, "1 = 0") {
 		t.Errorf("%s", text)
 	}

@@ -237,7 +237,7 @@ func goClient(t *testing.T, at login, cases []clientCase) []clientAnswer {
 		for j, p := range c.Params {
 			args[j] = p
 		}
-		answers[i] = fromAnswer(sqetest.Ask(within(t, time.Minute), conn, c.SQL, args...))
+		answers[i] = fromAnswer(sqetest.Ask(within(t, patience), conn, c.SQL, args...))
 	}
 	return answers
 }
@@ -268,7 +268,7 @@ var mariadbError = regexp.MustCompile(`ERROR ([0-9]+) \(`)
 // mariadb runs the command-line client over TLS.
 func mariadb(t *testing.T, at login, text string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(within(t, time.Minute), "mariadb", "--no-defaults", "--ssl", "--default-character-set=utf8mb4",
+	cmd := exec.CommandContext(within(t, patience), "mariadb", "--no-defaults", "--ssl", "--default-character-set=utf8mb4",
 		"-h", "127.0.0.1", "-P", fmt.Sprint(at.server.Port), "-u", at.user, "-pdemo", "--batch", "--raw", "--skip-column-names", "-e", text)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -363,13 +363,13 @@ func TestJDBCMetadata(t *testing.T) {
 func TestLogin(t *testing.T) {
 	clear := demo.Open("carol", func(c *mysql.Config) { c.TLS = nil })
 	defer clear.Close()
-	if a := (sqetest.Answer{Err: clear.PingContext(within(t, time.Minute))}); a.Number() != 3159 {
+	if a := (sqetest.Answer{Err: clear.PingContext(within(t, patience))}); a.Number() != 3159 {
 		t.Errorf("a login without TLS: %v, want error 3159", a.Err)
 	}
 	var texts []string
 	for _, user := range []string{"carol", "nobody"} {
 		db := demo.Open(user, wrongPassword)
-		err := db.PingContext(within(t, time.Minute))
+		err := db.PingContext(within(t, patience))
 		_ = db.Close()
 		a := sqetest.Answer{Err: err}
 		if a.Number() != 1045 {

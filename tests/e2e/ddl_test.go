@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sqe/tests/lab"
 	"sqe/tests/sqetest"
@@ -70,7 +69,7 @@ func TestDefinitions(t *testing.T) {
 		if user == "max" { // to whom it is unknown
 			database = sqetest.Database("")
 		}
-		return sqetest.Ask(within(t, time.Minute), s.Conn(t, user, database), text)
+		return sqetest.Ask(within(t, patience), s.Conn(t, user, database), text)
 	}
 	do := func(user, text string) {
 		t.Helper()

@@ -262,7 +262,7 @@ func TestLeaks(t *testing.T) {
 	s := labServer(t)
 	secrets := lab.Secrets()
 	pat, root := s.Conn(t, "pat", sqetest.Database("lab")), s.Conn(t, "root", sqetest.Database("lab"))
-	snapshot, err := sqetest.Ask(within(t, time.Minute), root, "SELECT max(snapshot_id) FROM (SELECT snapshot_id FROM `people$snapshots` ORDER BY committed_at DESC LIMIT 1) s").One()
+	snapshot, err := sqetest.Ask(within(t, patience), root, "SELECT max(snapshot_id) FROM (SELECT snapshot_id FROM `people$snapshots` ORDER BY committed_at DESC LIMIT 1) s").One()
 	if err != nil {
 		t.Errorf("no snapshot of people: %v", err)
 		snapshot = "0"
@@ -270,7 +270,7 @@ func TestLeaks(t *testing.T) {
 	place := strings.NewReplacer("{snapshot}", snapshot, "{now}", time.Now().UTC().Add(time.Hour).Format("2006-01-02 15:04:05"))
 	for _, c := range leakCases {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := within(t, time.Minute)
+			ctx := within(t, patience)
 			text := place.Replace(c.sql)
 			mine := sqetest.Ask(ctx, pat, text, c.args...)
 			if len(c.args) > 0 {
@@ -370,7 +370,7 @@ func TestQuietPlaces(t *testing.T) {
 	root := s.Conn(t, "root", sqetest.Database("lab"))
 	// The control: somebody did see secrets, and typed some.
 	for _, text := range []string{"SELECT * FROM people", "SELECT id FROM people WHERE ssn = " + ssn3, "SELECT no_such_function('secret-owner')"} {
-		sqetest.Ask(within(t, time.Minute), root, text)
+		sqetest.Ask(within(t, patience), root, text)
 	}
 	if found := holds(s.Output(), secrets); found != "" {
 		t.Errorf("the log holds %q", found)

@@ -113,7 +113,7 @@ func TestRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := sqetest.Ask(within(t, time.Minute), s.Conn(t, "alice"), "SELECT * FROM bank.customers ORDER BY 1")
+		a := sqetest.Ask(within(t, patience), s.Conn(t, "alice"), "SELECT * FROM bank.customers ORDER BY 1")
 		if a.Err != nil || len(a.Rows) == 0 {
 			t.Error(a.Text())
 		}

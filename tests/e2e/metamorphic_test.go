@@ -38,8 +38,8 @@ func TestMetamorphic(t *testing.T) {
 		query := g.query()
 		governed := strings.NewReplacer("{people}", "people", "{orders}", "orders").Replace(query)
 		copied := strings.NewReplacer("{people}", "people_seen", "{orders}", "orders_seen").Replace(query)
-		mine := sqetest.Ask(within(t, time.Minute), pat, governed)
-		theirs := sqetest.Ask(within(t, time.Minute), root, copied)
+		mine := sqetest.Ask(within(t, patience), pat, governed)
+		theirs := sqetest.Ask(within(t, patience), root, copied)
 		switch {
 		case (mine.Err == nil) != (theirs.Err == nil):
 			failed++
