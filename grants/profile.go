@@ -102,8 +102,8 @@ func Binds(privilege string) (known bool, l Level) {
 	return true, CatalogLevel
 }
 
-// Closure adds to access types what they imply, and sorts them.
-func Closure(types []string) []string {
+// closure adds to access types what they imply, and sorts them.
+func closure(types []string) []string {
 	have := map[string]bool{}
 	var add func([]string)
 	add = func(list []string) {
@@ -130,7 +130,7 @@ func Needs(privilege string, l Level) []string {
 func unenforced(privilege string) (left, by []string) {
 	s := the().Privileges[privilege]
 	for _, t := range s.Table {
-		if implied := intersection(Closure([]string{t}), s.Exclude); len(implied) > 0 {
+		if implied := intersection(closure([]string{t}), s.Exclude); len(implied) > 0 {
 			left, by = union(left, implied), append(by, t)
 		}
 	}
@@ -170,9 +170,9 @@ func Plan(root, privilege string, o Object) (string, []Step, error) {
 	}
 	var out []Step
 	for _, a := range append(o.above(), o) {
-		types := Closure(s.of(a.Level()))
+		types := closure(s.of(a.Level()))
 		if a.Level() == NamespaceLevel && a.Name == "" && len(a.Namespace) < len(o.Namespace) {
-			types = Closure(traversal) // only on the way to the namespace
+			types = closure(traversal) // only on the way to the namespace
 		}
 		types = slices.DeleteFunc(types, func(t string) bool { return slices.Contains(s.Exclude, t) })
 		out = append(out, Step{Resource: a.resource(root), Types: types})

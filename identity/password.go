@@ -56,15 +56,9 @@ func (h passwordHash) verify(password string) bool {
 	return subtle.ConstantTimeCompare(h.derive(password, len(h.key)), h.key) == 1
 }
 
-// CheckHash reports what is wrong with a PHC string. The error holds no part of
-// the hash.
-func CheckHash(s string) error {
-	_, err := parseHash(s)
-	return err
-}
-
 // parseHash reads a PHC string. Parameters that are too weak to protect a
-// password, or so strong that a login would exhaust the machine, are errors.
+// password, or so strong that a login would exhaust the machine, are errors. An error
+// holds no part of the hash.
 func parseHash(s string) (passwordHash, error) {
 	var h passwordHash
 	parts := strings.Split(s, "$")

@@ -19,24 +19,6 @@ func HMAC(message, key []byte) []byte {
 	return h.Sum(nil)
 }
 
-// HMACPads gives the two blocks of 64 bytes with which an executor that has only
-// SHA-256 computes HMAC: sha256(outer || sha256(inner || message)).
-func HMACPads(key []byte) (inner, outer []byte) {
-	const block = 64
-	if len(key) > block {
-		sum := sha256.Sum256(key)
-		key = sum[:]
-	}
-	inner, outer = make([]byte, block), make([]byte, block)
-	copy(inner, key)
-	copy(outer, key)
-	for i := range inner {
-		inner[i] ^= 0x36
-		outer[i] ^= 0x5c
-	}
-	return inner, outer
-}
-
 // The plan functions below are defined as follows; every one gives NULL for NULL.
 //
 //	utf8_bytes(text)          the bytes of the text

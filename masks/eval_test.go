@@ -69,7 +69,7 @@ func evalCall(t *testing.T, e *plan.Call, args []any) any {
 		return sum[:]
 	case "hmac_sha256":
 		// By the pads, as an executor that has SHA-256 only.
-		inner, outer := HMACPads(args[1].([]byte))
+		inner, outer := hmacPads(args[1].([]byte))
 		sum := sha256.Sum256(slices.Concat(inner, args[0].([]byte)))
 		sum = sha256.Sum256(slices.Concat(outer, sum[:]))
 		return sum[:]
@@ -105,7 +105,7 @@ func both(t *testing.T, action string, f plan.Field, value any, o Options) any {
 	if err != nil {
 		t.Fatalf("%s of %s: %v", action, f.Type, err)
 	}
-	e, err := Build(action, f, &plan.Ref{ID: 1, Typ: f.Type, Name: "c"}, o)
+	e, err := build(action, f, &plan.Ref{ID: 1, Typ: f.Type, Name: "c"}, o)
 	if err != nil {
 		t.Fatalf("%s of %s: %v", action, f.Type, err)
 	}
@@ -127,4 +127,31 @@ func equal(a, b any) bool {
 		return ok && bytes.Equal(x, y)
 	}
 	return fmt.Sprintf("%T %v", a, a) == fmt.Sprintf("%T %v", b, b)
+}
+
+// hmacPads gives the two blocks of 64 bytes with which an executor that has only
+// SHA-256 computes HMAC: sha256(outer || sha256(inner || message)).
+func hmacPads(key []byte) (inner, outer []byte) {
+	const block = 64
+	if len(key) > block {
+		sum := sha256.Sum256(key)
+		key = sum[:]
+	}
+	inner, outer = make([]byte, block), make([]byte, block)
+	copy(inner, key)
+	copy(outer, key)
+	for i := range inner {
+		inner[i] ^= 0x36
+		outer[i] ^= 0x5c
+	}
+	return inner, outer
+}
+
+// build is New applied to one expression.
+func build(action string, f plan.Field, col plan.Expr, o Options) (plan.Expr, error) {
+	m, err := New(action, f, o)
+	if err != nil {
+		return nil, err
+	}
+	return m(col), nil
 }

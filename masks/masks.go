@@ -1,5 +1,5 @@
 // Package masks holds every action that hides the value of a column: as an
-// expression of the plan (New, Build), and as a plain Go function (Apply) with
+// expression of the plan (New), and as a plain Go function (Apply) with
 // which tests compare whatever an executor makes of the expression.
 //
 // The vocabulary is Ranger's Hive mask types (MASK, MASK_SHOW_LAST_4, ...) and
@@ -81,14 +81,12 @@ const MinSalt = 16
 // field that the mask was made for.
 type Mask func(raw plan.Expr) plan.Expr
 
+// known is the vocabulary.
 var known = map[string]bool{
 	Redact: true, ShowLast4: true, ShowFirst4: true, Hash: true, Null: true, None: true, DateShowYear: true, CustomSQL: true,
 	IcebergAlphanum: true, IcebergShowFirst4: true, IcebergShowLast4: true, IcebergNull: true, IcebergFixed: true,
 	IcebergTruncateYear: true, IcebergTruncateMonth: true, IcebergSHA256Global: true, IcebergSHA256QueryOnly: true,
 }
-
-// Known reports whether the action is one of the vocabulary.
-func Known(action string) bool { return known[action] }
 
 // NeedsKey reports whether the action cannot be built without Options.HashKey.
 func (o Options) NeedsKey(action string) bool { return action == Hash && !o.UnkeyedHash }
@@ -193,15 +191,6 @@ func newIceberg(action string, f plan.Field, o Options) (Mask, error) {
 		return d.mask(salted(o.Salt)), nil
 	}
 	return nil, fmt.Errorf("%s does not apply to type %s", action, plan.TypeName(f.Type))
-}
-
-// Build is New applied to one expression.
-func Build(action string, f plan.Field, col plan.Expr, o Options) (plan.Expr, error) {
-	m, err := New(action, f, o)
-	if err != nil {
-		return nil, err
-	}
-	return m(col), nil
 }
 
 // Custom makes the expression of a CUSTOM mask fit the column: exactly its type,

@@ -154,7 +154,7 @@ func TestHash(t *testing.T) {
 // value.
 func TestHashNeedsKey(t *testing.T) {
 	for _, typ := range []arrow.DataType{plan.String, plan.Int32, plan.Decimal(10, 2)} {
-		if _, err := Build(Hash, field(typ), &plan.Ref{ID: 1, Typ: typ}, Options{}); err == nil {
+		if _, err := build(Hash, field(typ), &plan.Ref{ID: 1, Typ: typ}, Options{}); err == nil {
 			t.Errorf("%s was hashed without a key", typ)
 		}
 		if _, err := Apply(Hash, field(typ), sample(typ), Options{}); err == nil {
@@ -170,7 +170,7 @@ func TestHashNeedsKey(t *testing.T) {
 func TestKeyIsNotPrinted(t *testing.T) {
 	o := Options{HashKey: []byte("the key itself"), Salt: []byte("the salt itself, long")}
 	for _, action := range []string{Hash, IcebergSHA256QueryOnly} {
-		e, err := Build(action, field(plan.String), &plan.Ref{ID: 1, Typ: plan.String}, o)
+		e, err := build(action, field(plan.String), &plan.Ref{ID: 1, Typ: plan.String}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func hashable(t arrow.DataType) bool {
 func TestEveryActionOnEveryType(t *testing.T) {
 	o := Options{HashKey: []byte("k"), Salt: make([]byte, 16)}
 	for _, action := range allActions {
-		if !Known(action) {
+		if !known[action] {
 			t.Errorf("%s is not known", action)
 		}
 		for _, typ := range allTypes {
@@ -252,7 +252,7 @@ func TestEveryActionOnEveryType(t *testing.T) {
 			test, limited := treats[action]
 			iceberg := strings.HasPrefix(action, "iceberg:")
 			if limited && iceberg && !test(typ) {
-				if _, err := Build(action, f, &plan.Ref{ID: 1, Typ: typ}, o); err == nil {
+				if _, err := build(action, f, &plan.Ref{ID: 1, Typ: typ}, o); err == nil {
 					t.Errorf("%s applies to %s", action, typ)
 				}
 				if _, err := Apply(action, f, sample(typ), o); err == nil {
@@ -314,7 +314,7 @@ func TestCannotBeBuilt(t *testing.T) {
 			t.Errorf("%q was applied", c.action)
 		}
 	}
-	if Known("MASK_SHOW_LAST_5") || !Known(CustomSQL) {
+	if known["MASK_SHOW_LAST_5"] || !known[CustomSQL] {
 		t.Error("the vocabulary")
 	}
 }

@@ -60,7 +60,7 @@ type Client struct {
 
 // New prepares a client. It sends nothing; its errors are about the configuration.
 func New(o Options) (*Client, error) {
-	u, err := CheckAddress(o.URI, o.AllowHTTP)
+	u, err := checkAddress(o.URI, o.AllowHTTP)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the catalog %w", err)
 	}

@@ -73,9 +73,9 @@ func sameServer(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// CheckAddress refuses an address that tokens must not be sent to. Its errors are
+// checkAddress refuses an address that tokens must not be sent to. Its errors are
 // about the configuration.
-func CheckAddress(address string, allowHTTP bool) (*url.URL, error) {
+func checkAddress(address string, allowHTTP bool) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":

@@ -11,10 +11,10 @@ import (
 // say one.
 type Named struct{ Database, Name string }
 
-// Names lists the tables and views that a statement names, each once. It leaves out
+// namesIn lists the tables and views that a statement names, each once. It leaves out
 // what may be the name of a common table expression, and does not say that anything
 // is there: it is for asking about several at once, ahead of binding.
-func Names(ast sqlparser.SQLNode) []Named {
+func namesIn(ast sqlparser.SQLNode) []Named {
 	var out []Named
 	expressions := map[string]bool{}
 	var visit func(n sqlparser.SQLNode)
@@ -55,7 +55,7 @@ func Names(ast sqlparser.SQLNode) []Named {
 	return slices.DeleteFunc(out, func(n Named) bool { return n.Database == "" && expressions[strings.ToLower(n.Name)] })
 }
 
-// NamesOf is Names of a statement that reads or changes rows, with the table that it
+// NamesOf is namesIn of a statement that reads or changes rows, with the table that it
 // changes.
 func NamesOf(stmt Statement) []Named {
 	var out []Named
@@ -69,7 +69,7 @@ func NamesOf(stmt Statement) []Named {
 	target := func(t TableRef) { add(Named(t)) }
 	expr := func(e *Expr) {
 		if e != nil {
-			add(Names(e.AST)...)
+			add(namesIn(e.AST)...)
 		}
 	}
 	set := func(list []Assignment) {
@@ -79,11 +79,11 @@ func NamesOf(stmt Statement) []Named {
 	}
 	switch x := stmt.(type) {
 	case *SQL:
-		add(Names(x.AST)...)
+		add(namesIn(x.AST)...)
 	case *Insert:
 		target(x.Table)
 		if x.Source != nil {
-			add(Names(x.Source.AST)...)
+			add(namesIn(x.Source.AST)...)
 		}
 	case *Delete:
 		target(x.Table)
@@ -94,7 +94,7 @@ func NamesOf(stmt Statement) []Named {
 		expr(x.Where)
 	case *Merge:
 		target(x.Table)
-		add(Names(x.Source.AST)...)
+		add(namesIn(x.Source.AST)...)
 		expr(&x.On)
 		for _, c := range x.Clauses {
 			expr(c.And)

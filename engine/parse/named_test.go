@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 			continue
 		}
 		got := []Named{}
-		got = append(got, Names(stmt.(*SQL).AST)...)
+		got = append(got, namesIn(stmt.(*SQL).AST)...)
 		if fmt.Sprint(got) != want {
 			t.Errorf("%s: %v, want %s", text, got, want)
 		}

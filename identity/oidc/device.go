@@ -51,7 +51,7 @@ const clientTimeout = 15 * time.Second
 
 // discover gets the addresses of the provider.
 func (c *Client) discover(ctx context.Context) (context.Context, *oauth2.Config, string, error) {
-	if !Secure(c.Issuer, c.AllowHTTP) {
+	if !secure(c.Issuer, c.AllowHTTP) {
 		return nil, nil, "", fault.New(fault.Config, "the issuer must be an address with https, such as https://keycloak.example/realms/lake")
 	}
 	client := newClient(c.RootCAs, clientTimeout)
@@ -66,7 +66,7 @@ func (c *Client) discover(ctx context.Context) (context.Context, *oauth2.Config,
 	e := found.Endpoint()
 	e.AuthStyle = oauth2.AuthStyleInParams
 	for _, address := range []string{e.TokenURL, e.DeviceAuthURL, more.Revocation} {
-		if address != "" && !Secure(address, c.AllowHTTP) {
+		if address != "" && !secure(address, c.AllowHTTP) {
 			return nil, nil, "", fault.New(fault.Config, "the identity provider %s names addresses without https", c.Issuer)
 		}
 	}

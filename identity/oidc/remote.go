@@ -177,7 +177,7 @@ func (p *Provider) fetch(ctx context.Context) (*metadata, map[string]jose.JSONWe
 	}
 	m := &metadata{token: found.Endpoint().TokenURL, keys: more.Keys, introspection: more.Introspection}
 	for what, address := range map[string]string{"token_endpoint": m.token, "jwks_uri": m.keys, "introspection_endpoint": m.introspection} {
-		if address != "" && !Secure(address, p.o.AllowHTTP) {
+		if address != "" && !secure(address, p.o.AllowHTTP) {
 			return nil, nil, fault.New(fault.Config, "identity provider %s: its %s is not https", p.o.Name, what)
 		}
 	}
@@ -222,9 +222,9 @@ func (p *Provider) fetchKeys(ctx context.Context, address string) (map[string]jo
 	return keys, nil
 }
 
-// Secure reports whether what is sent to an address cannot be read on the way: it
+// secure reports whether what is sent to an address cannot be read on the way: it
 // is https, or this machine's own, or http is allowed.
-func Secure(address string, allowHTTP bool) bool {
+func secure(address string, allowHTTP bool) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
 		return false

@@ -92,7 +92,7 @@ func (w *Writer) Edit(ctx context.Context, at Place, edit EditFunc) (*model.Poli
 		before := clone(p)
 		out, err := edit(p)
 		if err == nil && out != nil && !same(before, out) {
-			Label(out, AuthorOf(ctx))
+			label(out, AuthorOf(ctx))
 		}
 		return out, err
 	})
@@ -373,9 +373,9 @@ const (
 	LabelBy      = "sqe:by=" // and the name of who changed it last
 )
 
-// Label marks a policy as written by SQE for an author. Labels of others stay. A
+// label marks a policy as written by SQE for an author. Labels of others stay. A
 // policy without description gets one that says who made it and from where.
-func Label(p *model.Policy, by Author) {
+func label(p *model.Policy, by Author) {
 	p.PolicyLabels = slices.DeleteFunc(p.PolicyLabels, func(l string) bool { return strings.HasPrefix(l, LabelBy) })
 	p.PolicyLabels = append(p.PolicyLabels, LabelManaged)
 	if by.User != "" {

@@ -86,7 +86,7 @@ func Open(c Config) (*Client, error) {
 		return nil, errors.New("the address of Ranger must be like https://ranger.example:6182")
 	case base.User != nil:
 		return nil, errors.New("user and password do not belong into the address of Ranger; they have keys of their own")
-	case base.Scheme == "http" && !c.AllowHTTP && !Loopback(base.Hostname()):
+	case base.Scheme == "http" && !c.AllowHTTP && !loopback(base.Hostname()):
 		return nil, errors.New("http would send the password in the clear; use https, or allow http for this source")
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
@@ -128,8 +128,8 @@ func backoff(least, most time.Duration, attempt int, resp *http.Response) time.D
 	return min(retryablehttp.DefaultBackoff(least, most, attempt, resp), most)
 }
 
-// Loopback reports whether host names this machine and nothing else.
-func Loopback(host string) bool {
+// loopback reports whether host names this machine and nothing else.
+func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
