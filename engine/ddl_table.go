@@ -189,30 +189,18 @@ func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Resul
 	if x.Purge {
 		rights = append(rights, tableDataWrite)
 	}
-	var drop []*object
-	var notes []string
-	for _, ref := range x.Tables {
-		o, err := st.named(ref)
-		if err == nil {
-			err = st.mayTable(ctx, "DROP", o, rights...)
+	drop, notes, err := st.dropTargets(x.Tables, "table", x.IfExists, func(o *object) error {
+		if err := st.mayTable(ctx, "DROP", o, rights...); err != nil {
+			return err
 		}
-		if err == nil {
-			var there bool
-			if there, err = o.there(ctx, len(x.Tables) == 1); err == nil && !there {
-				err = o.missing()
-			}
+		there, err := o.there(ctx, len(x.Tables) == 1)
+		if err == nil && !there {
+			err = o.missing()
 		}
-		if x.IfExists && fault.Is(err, fault.NotFound) {
-			notes = append(notes, err.Error())
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(drop, func(other *object) bool { return other.Key() == o.Key() }) {
-			return nil, fault.New(fault.BadStatement, "Not unique table: '%s'", o.Name)
-		}
-		drop = append(drop, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, o := range drop {
 		purged, err := o.changer.DropTable(ctx, o.TableName, x.Purge)
@@ -228,6 +216,30 @@ func (st *statement) dropTables(ctx context.Context, x *parse.DropTable) (*Resul
 		}
 	}
 	return st.warned(notes), nil
+}
+
+// dropTargets are the objects that a DROP names, each of them looked at by check, which
+// asks for the rights and whether there is such an object. The notes tell of those that
+// IF EXISTS leaves out.
+func (st *statement) dropTargets(refs []parse.TableRef, kind string, ifExists bool, check func(*object) error) (drop []*object, notes []string, err error) {
+	for _, ref := range refs {
+		o, err := st.named(ref)
+		if err == nil {
+			err = check(o)
+		}
+		if ifExists && fault.Is(err, fault.NotFound) {
+			notes = append(notes, err.Error())
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.ContainsFunc(drop, func(other *object) bool { return other.Key() == o.Key() }) {
+			return nil, nil, fault.New(fault.BadStatement, "Not unique %s: '%s'", kind, o.Name)
+		}
+		drop = append(drop, o)
+	}
+	return drop, notes, nil
 }
 
 // there reports whether there is such a table, as far as that can be told. A catalog
@@ -265,11 +277,24 @@ type renaming struct {
 	view     bool
 }
 
-func (r renaming) run(ctx context.Context, back bool) error {
-	from, to := r.from, r.to
-	if back {
-		from, to = to, from
+// run renames, with a fault that says of each name what its user may know.
+func (r renaming) run(ctx context.Context) error {
+	err := r.rename(ctx, r.from, r.to)
+	switch {
+	case fault.Is(err, fault.Exists):
+		err = r.to.taken()
+	case fault.Is(err, fault.NoDatabase):
+		err = unknownDatabase(r.to.database)
 	}
+	return r.from.hidden(err)
+}
+
+// undo gives the old name back, also when the statement was cancelled.
+func (r renaming) undo(ctx context.Context) error {
+	return r.rename(context.WithoutCancel(ctx), r.to, r.from)
+}
+
+func (r renaming) rename(ctx context.Context, from, to *object) error {
 	if r.view {
 		return from.changer.RenameView(ctx, from.TableName, to.TableName)
 	}
@@ -317,20 +342,13 @@ func (st *statement) renameTables(ctx context.Context, list []parse.Rename) (*Re
 			err = r.to.exists(kind)
 		}
 		if err == nil {
-			err = r.run(ctx, false)
-			if fault.Is(err, fault.Exists) {
-				err = r.to.taken()
-			}
-			if fault.Is(err, fault.NoDatabase) {
-				err = unknownDatabase(r.to.database)
-			}
-			err = r.from.hidden(err)
+			err = r.run(ctx)
 		}
 		if err == nil {
 			continue
 		}
 		for done := i - 1; done >= 0; done-- {
-			if back := steps[done].run(context.WithoutCancel(ctx), true); back != nil {
+			if steps[done].undo(ctx) != nil {
 				return nil, partly(err, done+1, "renamed and could not get their names back")
 			}
 		}

@@ -198,30 +198,18 @@ func (v *viewNames) Relation(ctx context.Context, database, name string, at plan
 // dropViews is DROP VIEW. All rights are asked, and all views looked for, before the
 // first one is dropped.
 func (st *statement) dropViews(ctx context.Context, x *parse.DropView) (*Result, error) {
-	var drop []*object
-	var notes []string
-	for _, ref := range x.Views {
-		o, err := st.named(ref)
-		if err == nil {
-			err = st.mayView(ctx, "DROP VIEW", o, viewDrop)
+	drop, notes, err := st.dropTargets(x.Views, "view", x.IfExists, func(o *object) error {
+		if err := st.mayView(ctx, "DROP VIEW", o, viewDrop); err != nil {
+			return err
 		}
-		if err == nil {
-			var names []string
-			if names, err = o.catalog.Views(ctx, o.Namespace); err == nil && !slices.Contains(names, o.Name) {
-				err = o.missing()
-			}
+		names, err := o.catalog.Views(ctx, o.Namespace)
+		if err == nil && !slices.Contains(names, o.Name) {
+			err = o.missing()
 		}
-		if x.IfExists && fault.Is(err, fault.NotFound) {
-			notes = append(notes, err.Error())
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(drop, func(other *object) bool { return other.Key() == o.Key() }) {
-			return nil, fault.New(fault.BadStatement, "Not unique view: '%s'", o.Name)
-		}
-		drop = append(drop, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, o := range drop {
 		if err := o.changer.DropView(ctx, o.TableName, x.IfExists); err != nil {
@@ -303,12 +291,5 @@ func (st *statement) renameView(ctx context.Context, from *object, ref parse.Tab
 	if kind != free {
 		return nil, to.exists(kind)
 	}
-	err = from.changer.RenameView(ctx, from.TableName, to.TableName)
-	switch {
-	case fault.Is(err, fault.Exists):
-		err = to.taken()
-	case fault.Is(err, fault.NoDatabase):
-		err = unknownDatabase(to.database)
-	}
-	return st.done(nil, from.hidden(err))
+	return st.done(nil, renaming{from, to, true}.run(ctx))
 }
