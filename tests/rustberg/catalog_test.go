@@ -157,7 +157,7 @@ func ask(t testing.TB, name, method, path string, body any) (int, []byte) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+people.token(t, name))
+	req.Header.Set("Authorization", "Bearer "+people.Token(t, name))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func group(role string) string { return `principal in Rustberg::Group::"` + role
 func person(t testing.TB, name string) string {
 	t.Helper()
 	var claims struct{ Sub string }
-	text, err := base64.RawURLEncoding.DecodeString(strings.Split(people.token(t, name), ".")[1])
+	text, err := base64.RawURLEncoding.DecodeString(strings.Split(people.Token(t, name), ".")[1])
 	if err == nil {
 		err = json.Unmarshal(text, &claims)
 	}

@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	policies(t)
 	catalogstest.Conformance(t, catalogstest.Site{
 		Open: catalogstest.REST(rest.Options{
-			URI: lake.Address, Tokens: catalogstest.Tokens(func() (string, error) { return people.token(t, "carol"), nil }),
+			URI: lake.Address, Tokens: catalogstest.Tokens(func() (string, error) { return people.Token(t, "carol"), nil }),
 		}, lake.Files),
 		// It takes most names, makes locations of them as they are, and then no file whose
 		// location iceberg-go writes with escapes.

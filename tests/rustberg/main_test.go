@@ -5,7 +5,6 @@ package rustberg
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"sqe/tests/keycloaktest"
 	"sqe/tests/sqetest"
@@ -31,7 +27,7 @@ var (
 	lake   *catalogServer
 	sqe    *sqetest.Server
 	folder string
-	people = &sessions{}
+	people = &keycloaktest.People{}
 )
 
 func TestMain(m *testing.M) {
@@ -58,8 +54,9 @@ func run(m *testing.M) (code int, err error) {
 	if err := startSQE(); err != nil {
 		return 1, errors.Join(err, lake.Stop())
 	}
+	people.Keycloak, people.Server = kc, sqe
 	code = m.Run()
-	err = errors.Join(people.close(), sqe.Stop(), lake.Stop(), people.leaked(sqe))
+	err = errors.Join(people.Close(), sqe.Stop(), lake.Stop(), people.Leaked(sqe, storePassword))
 	if strings.Contains(sqe.Output(), "panic") {
 		err = errors.Join(err, errors.New("sqe panicked"))
 	}
@@ -192,89 +189,12 @@ func openGate(store string) error {
 	return nil
 }
 
-// sessions are the logins of the suite, each with a token of Keycloak.
-type sessions struct {
-	mu     sync.Mutex
-	pools  []*sql.DB
-	open   map[string]*sql.Conn
-	tokens map[string]string
-	all    []string
-	made   time.Time
-}
-
-// token is one of Keycloak for a person, for four minutes at most.
-func (s *sessions) token(t testing.TB, name string) string {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.made) > 3*time.Minute {
-		s.open, s.tokens, s.made = map[string]*sql.Conn{}, map[string]string{}, time.Now()
-	}
-	if s.tokens[name] == "" {
-		s.tokens[name] = kc.Token(t, "sqe-cli", name).Access
-		s.all = append(s.all, s.tokens[name])
-	}
-	return s.tokens[name]
-}
-
-// of is a session of a person. Those of the same name share it.
-func (s *sessions) of(t testing.TB, name string) *sql.Conn {
-	t.Helper()
-	token := s.token(t, name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.open[name]; c != nil {
-		return c
-	}
-	db := sqe.Open(name, func(c *mysql.Config) { c.Passwd = token })
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatalf("login of %s: %v", name, err)
-	}
-	s.pools = append(s.pools, db)
-	s.open[name] = c
-	return c
-}
-
-func (s *sessions) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []error
-	for _, p := range s.pools {
-		all = append(all, p.Close())
-	}
-	return errors.Join(all...)
-}
-
-// leaked looks for tokens and passwords in what a server wrote.
-func (s *sessions) leaked(at *sqetest.Server) error {
-	audit, err := os.ReadFile(filepath.Join(at.Dir, "audit.jsonl"))
-	if err != nil {
-		return err
-	}
-	if len(s.all) == 0 {
-		return errors.New("no token was used: the search would find nothing")
-	}
-	secrets := []string{storePassword}
-	for _, token := range s.all {
-		secrets = append(secrets, token, strings.Split(token, ".")[2])
-	}
-	for _, secret := range secrets {
-		if strings.Contains(string(audit), secret) || strings.Contains(at.Output(), secret) {
-			return errors.New("sqe wrote a secret down")
-		}
-	}
-	return nil
-}
-
 // as runs a statement as somebody.
 func as(t testing.TB, name, statement string) sqetest.Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return sqetest.Ask(ctx, people.of(t, name), statement)
+	return sqetest.Ask(ctx, people.Session(t, name), statement)
 }
 
 // patience is how long a change of policies may take to be seen.

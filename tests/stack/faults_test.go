@@ -53,7 +53,7 @@ func second(t testing.TB, address string, more ...string) *sqetest.Server {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
-		if err := people.leaked(s); err != nil {
+		if err := people.Leaked(s, admin.password, engine.password); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
@@ -69,7 +69,7 @@ func second(t testing.TB, address string, more ...string) *sqetest.Server {
 func TestOwnGate(t *testing.T) {
 	schema(t, "own", "t")
 	s := second(t, lake.Address, `access-delegation = "none"`, `visibility-max-age = "0s"`)
-	bob := people.login(t, s, "bob", people.token(t, "bob"))
+	bob := people.Login(t, s, "bob", people.Token(t, "bob"))
 	asks := func(want string) {
 		t.Helper()
 		got := ""
@@ -101,7 +101,7 @@ func TestCatalogFaults(t *testing.T) {
 	schema(t, "faults", "t")
 	agrees(t, "alice", "faults.t", true)
 	s := second(t, lake.Address, `timeout = "1s"`, `visibility-max-age = "0s"`)
-	alice := people.login(t, s, "alice", people.token(t, "alice"))
+	alice := people.Login(t, s, "alice", people.Token(t, "alice"))
 	asks := func(what string, number uint16, text string) {
 		t.Helper()
 		for _, statement := range []string{count("faults.t"), "SHOW TABLES IN faults", "SHOW DATABASES", count("faults.nothing")} {
@@ -148,7 +148,7 @@ func TestCatalogFaults(t *testing.T) {
 	for try := 1; ; try++ {
 		token = kc.Token(t, "sqe-short", "alice").Access
 		begun := time.Now()
-		short = people.login(t, s, "alice", token)
+		short = people.Login(t, s, "alice", token)
 		got := sqetest.Ask(within(t, patience), short, count("faults.t")).Said()
 		if got == "1" {
 			break

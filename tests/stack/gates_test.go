@@ -78,7 +78,7 @@ func TestObjects(t *testing.T) {
 	agrees(t, "bob", "objects.open", true)
 	agrees(t, "bob", "objects.secret", false)
 	// The catalog's list is whole.
-	status, text, err := ask(within(t, patience), http.MethodGet, lake.Address+inLake("/namespaces/objects/tables"), people.token(t, "bob"), nil)
+	status, text, err := ask(within(t, patience), http.MethodGet, lake.Address+inLake("/namespaces/objects/tables"), people.Token(t, "bob"), nil)
 	if err != nil || status != http.StatusOK || !strings.Contains(string(text), "secret") {
 		t.Fatalf("the catalog's list: %d %s %v", status, text, err)
 	}
@@ -163,7 +163,7 @@ func TestTwoAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for name, table := range map[string]string{"bob": "left", "anna_analyst": "right"} {
 		other := map[string]string{"left": "right", "right": "left"}[table]
-		people.of(t, name)
+		people.Session(t, name)
 		wg.Go(func() {
 			for range 50 {
 				is(t, name, count("twins."+table), "1")
@@ -192,7 +192,7 @@ func TestRevokeCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+people.token(t, "bob"))
+	req.Header.Set("Authorization", "Bearer "+people.Token(t, "bob"))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

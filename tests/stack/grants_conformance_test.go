@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	open := func(who string) func(testing.TB) catalogstest.Changer {
 		return catalogstest.REST(rest.Options{
 			URI: lake.Address, Warehouse: "lake", AllowHTTP: true, Tokens: catalogstest.Tokens(func() (string, error) {
-				if token := people.token(t, who); token != "" {
+				if token := people.Token(t, who); token != "" {
 					return token, nil
 				}
 				return "", errors.New("no token")

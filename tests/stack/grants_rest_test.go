@@ -159,7 +159,7 @@ func sent(t testing.TB, who string, r request) (int, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+people.token(t, who))
+	req.Header.Set("Authorization", "Bearer "+people.Token(t, who))
 	if r.delegated {
 		req.Header.Set("X-Iceberg-Access-Delegation", "vended-credentials")
 	}

@@ -94,7 +94,7 @@ func TestRowOthersWrites(t *testing.T) {
 	if after == before || after != metadata(t, "bob", "others", "orders").Current {
 		t.Errorf("the snapshot of carol is %d, and was %d", after, before)
 	}
-	result, err := people.of(t, "carol").ExecContext(within(t, patience), "DELETE FROM others.orders WHERE id = 909")
+	result, err := people.Session(t, "carol").ExecContext(within(t, patience), "DELETE FROM others.orders WHERE id = 909")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -543,7 +543,7 @@ func TestGrantTimes(t *testing.T) {
 		t.Errorf("%s: not within %s", what, patience)
 		return patience
 	}
-	people.of(t, "bob")
+	people.Session(t, "bob")
 	for _, name := range tables {
 		// A table that nobody has asked for yet, and the catalog up to date.
 		caughtUp(t, "ages.later")

@@ -4,7 +4,6 @@ package stack
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,11 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"sqe/tests/keycloaktest"
 	"sqe/tests/sqetest"
@@ -42,7 +38,7 @@ var (
 	sqe    *sqetest.Server
 	store  string // address of the policy store, with /service
 	folder string
-	people = &sessions{tokens: map[string]string{}}
+	people = &keycloaktest.People{Local: []string{"static"}}
 )
 
 func TestMain(m *testing.M) {
@@ -66,8 +62,9 @@ func run(m *testing.M) (code int, err error) {
 	if err := begin(); err != nil {
 		return 1, err
 	}
+	people.Keycloak, people.Server = kc, sqe
 	code = m.Run()
-	err = errors.Join(people.close(), sqe.Stop(), lake.Stop(), people.leaked(sqe))
+	err = errors.Join(people.Close(), sqe.Stop(), lake.Stop(), people.Leaked(sqe, admin.password, engine.password))
 	if strings.Contains(sqe.Output(), "panic") {
 		err = errors.Join(err, errors.New("sqe panicked"))
 	}
@@ -238,99 +235,6 @@ func replaced(text string, pairs ...string) (string, error) {
 	return text, nil
 }
 
-// sessions are the logins of the suite, each with a token of Keycloak.
-type sessions struct {
-	mu     sync.Mutex
-	pools  []*sql.DB
-	open   map[string]*sql.Conn
-	tokens map[string]string
-	made   time.Time
-}
-
-// token is one of Keycloak for a person, for four minutes at most.
-func (s *sessions) token(t testing.TB, name string) string {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.made) > 3*time.Minute {
-		s.open, s.made = map[string]*sql.Conn{}, time.Now()
-		s.tokens = map[string]string{}
-	}
-	if s.tokens[name] == "" {
-		s.tokens[name] = kc.Token(t, "sqe-cli", name).Access
-	}
-	return s.tokens[name]
-}
-
-// of is a session of a person. Those of the same name share it.
-func (s *sessions) of(t testing.TB, name string) *sql.Conn {
-	t.Helper()
-	token := ""
-	if name != "static" {
-		token = s.token(t, name)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.open[name]; c != nil {
-		return c
-	}
-	c := s.login(t, sqe, name, token)
-	if s.open == nil {
-		s.open = map[string]*sql.Conn{}
-	}
-	s.open[name] = c
-	return c
-}
-
-// login is a new session at a server.
-func (s *sessions) login(t testing.TB, at *sqetest.Server, name, token string) *sql.Conn {
-	t.Helper()
-	db := at.Open(name, func(c *mysql.Config) {
-		if token != "" {
-			c.Passwd = token
-		}
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatalf("login of %s: %v", name, err)
-	}
-	s.pools = append(s.pools, db)
-	return c
-}
-
-func (s *sessions) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []error
-	for _, p := range s.pools {
-		all = append(all, p.Close())
-	}
-	return errors.Join(all...)
-}
-
-// leaked looks for tokens and passwords in what a server wrote.
-func (s *sessions) leaked(at *sqetest.Server) error {
-	audit, err := os.ReadFile(filepath.Join(at.Dir, "audit.jsonl"))
-	if err != nil {
-		return err
-	}
-	if len(s.tokens) == 0 {
-		return errors.New("no token was used: the search would find nothing")
-	}
-	secrets := []string{admin.password, engine.password}
-	for _, token := range s.tokens {
-		secrets = append(secrets, token, strings.Split(token, ".")[2])
-	}
-	for _, secret := range secrets {
-		if strings.Contains(string(audit), secret) || strings.Contains(at.Output(), secret) {
-			return errors.New("sqe wrote a secret down")
-		}
-	}
-	return nil
-}
-
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -341,7 +245,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 // as runs a statement as somebody.
 func as(t testing.TB, name, statement string) sqetest.Answer {
 	t.Helper()
-	return sqetest.Ask(within(t, patience), people.of(t, name), statement)
+	return sqetest.Ask(within(t, patience), people.Session(t, name), statement)
 }
 
 // patience is how long a change of policies may take to reach the catalog.
@@ -384,7 +288,7 @@ func does(t testing.TB, name, statement string) {
 // control is the status with which the catalog itself answers somebody's request.
 func control(t testing.TB, name, path string) int {
 	t.Helper()
-	status, _, err := ask(within(t, patience), http.MethodGet, lake.Address+path, people.token(t, name), nil)
+	status, _, err := ask(within(t, patience), http.MethodGet, lake.Address+path, people.Token(t, name), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

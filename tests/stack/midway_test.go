@@ -46,7 +46,7 @@ func TestRefusedMidway(t *testing.T) {
 	}))
 	t.Cleanup(proxy.Close)
 	s := second(t, proxy.URL+strings.TrimSuffix(behind.Path, "/"), `visibility-max-age = "0s"`)
-	alice := people.login(t, s, "alice", people.token(t, "alice"))
+	alice := people.Login(t, s, "alice", people.Token(t, "alice"))
 	ask := func(text string) sqetest.Answer { return sqetest.Ask(within(t, time.Minute), alice, text) }
 	const both = "SELECT a.id, b.id FROM midway.first a JOIN midway.second b ON a.id = b.id"
 	if got := ask(both).Said(); got != "1|1" {

@@ -72,13 +72,13 @@ warehouse = "`+filepath.Join(folder, "warehouse")+`"
 stored-name = "lake"
 `)
 	ctx := within(t, 5*time.Minute)
-	carol := people.login(t, s, "carol", people.token(t, "carol"))
+	carol := people.Login(t, s, "carol", people.Token(t, "carol"))
 	for _, statement := range []string{"GRANT SELECT ON ALL TABLES IN SCHEMA plain.cost TO USER alice", "GRANT SELECT ON ALL TABLES IN SCHEMA cost TO USER alice"} {
 		if a := sqetest.Ask(ctx, carol, statement); a.Err != nil {
 			t.Fatalf("%s: %v", statement, a.Err)
 		}
 	}
-	alice := people.login(t, s, "alice", people.token(t, "alice"))
+	alice := people.Login(t, s, "alice", people.Token(t, "alice"))
 	timed := func(on sqetest.Querier, statement, want string) time.Duration {
 		t.Helper()
 		start := time.Now()
@@ -134,7 +134,7 @@ stored-name = "lake"
 		for range 10 {
 			// A token of its own: nothing is known of what it may see.
 			token := kc.Token(t, "sqe-cli", "alice").Access
-			c := people.login(t, s, "alice", token)
+			c := people.Login(t, s, "alice", token)
 			before = proxy.requests.Load()
 			cold = append(cold, timed(c, statement, "1"))
 			requests = proxy.requests.Load() - before
@@ -153,7 +153,7 @@ stored-name = "lake"
 	}
 	proxy.most.Store(0)
 	proxy.together.Store(3)
-	c := people.login(t, s, "alice", kc.Token(t, "sqe-cli", "alice").Access)
+	c := people.Login(t, s, "alice", kc.Token(t, "sqe-cli", "alice").Access)
 	timed(c, three, "1")
 	if proxy.most.Load() != 3 {
 		t.Errorf("at most %d requests at a time, want 3", proxy.most.Load())
