@@ -193,10 +193,21 @@ func (r relations) HasDatabase(ctx context.Context, database string) (bool, erro
 	for _, ns := range namespaces {
 		exists = exists || slices.Equal(ns, full.Namespace)
 	}
-	if !exists || d.Visible {
+	if d.Visible {
 		return exists, nil
 	}
+	// The catalog is asked for names also where there is no such namespace: how long the
+	// answer takes does not tell the two apart.
 	tables, views, err := r.names(ctx, cat, full.Namespace)
+	if !exists {
+		if _, after := cat.Views(ctx, full.Namespace); err == nil {
+			err = after
+		}
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.NoDatabase) {
+			err = nil
+		}
+		return false, err
+	}
 	return len(tables)+len(views) > 0, err
 }
 

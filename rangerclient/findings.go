@@ -47,6 +47,7 @@ func (s *State) Findings(tables []*plan.Table) []policy.Finding {
 			say(kind, r.Policy, "%s", r.Text)
 		}
 	}
+	s.findPatterns(say)
 	if tables != nil {
 		t := s.targets(tables)
 		s.findTargets(t, say)
@@ -59,6 +60,22 @@ func (s *State) Findings(tables []*plan.Table) []policy.Finding {
 
 // sayer takes one finding; a policy may be found to be the same twice.
 type sayer func(kind policy.FindingKind, p *eval.Policy, format string, args ...any)
+
+// findPatterns tells of texts in which a name or attribute of who asks is a pattern.
+func (s *State) findPatterns(say sayer) {
+	look := func(p *eval.Policy) {
+		for _, i := range p.Items() {
+			_, mask := i.Mask()
+			if eval.InPattern(i.Filter()) || eval.InPattern(mask) {
+				say(policy.Advice, p, "puts a name or attribute of the user into a pattern (LIKE, REGEXP); for whom it holds characters of patterns the table is refused, or the column withheld. Compare with =, LEFT(...) = or LOCATE(...) = 1 instead")
+			}
+		}
+	}
+	for _, kind := range []int{model.MaskPolicy, model.RowFilterPolicy} {
+		s.tables.Resources(kind, func(p *eval.Policy, _ map[string]*eval.Names) { look(p) })
+	}
+	s.tables.TagPolicies(func(p *eval.Policy, _ *eval.Names) { look(p) })
+}
 
 // findTargets reports policies that name a table that is not there, or a column
 // that no schema of the table ever had.

@@ -56,6 +56,14 @@ func TestSilentPolicies(t *testing.T) {
 			hive(func(b *build) { b.mask("database=s table=t column=a|ph*", "ann: MASK") }),
 			trino(func(b *build) { b.mask("catalog=c schema=s table=t column=a|ph*", "ann: MASK") }), policy.Broken, `column "ph*" is taken literally`,
 		},
+		"an attribute in a pattern": {
+			hive(func(b *build) { b.filter(&b.data, "database=s table=t", "", "ann: a LIKE ${{USER.region}}") }),
+			hive(func(b *build) { b.filter(&b.data, "database=s table=t", "", "ann: a = ${{USER.region}}") }), policy.Advice, "into a pattern (LIKE, REGEXP)",
+		},
+		"the name of the user in a pattern": {
+			hive(func(b *build) { b.filter(&b.data, "database=s table=t", "", "ann: a RLIKE current_user()") }),
+			hive(func(b *build) { b.filter(&b.data, "database=s table=t", "", "ann: a = current_user()") }), policy.Advice, "into a pattern (LIKE, REGEXP)",
+		},
 		"question mark without wildcards, row filter": {
 			hive(func(b *build) { b.filter(&b.data, "database=s table=?", "", "ann: 1 = 0") }),
 			trino(func(b *build) { b.filter(&b.data, "catalog=c schema=s table=?", "", "ann: 1 = 0") }), policy.Broken, `table "?" is taken literally`,

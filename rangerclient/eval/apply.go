@@ -97,9 +97,9 @@ func (p *Policy) apply(q *Request, m matched, r *result) {
 	case model.AccessPolicy:
 		p.applyAccess(q, m, holds, r)
 	case model.MaskPolicy:
-		p.applyMask(q, holds, r)
+		p.applyMask(q, m, holds, r)
 	case model.RowFilterPolicy:
-		p.applyFilter(q, holds, r)
+		p.applyFilter(q, m, holds, r)
 	}
 }
 
@@ -113,7 +113,7 @@ func (p *Policy) applyAccess(q *Request, m matched, holds tri, r *result) {
 	}
 	if deny == nil {
 		var allow *item
-		if allow, via = first(p.allow, q, false); allow != nil && holds == yes && m.narrow {
+		if allow, via = first(p.allow, q, false); allow != nil && holds == yes && m.narrow && !m.crossed {
 			x, _ := first(p.allowExcept, q, true)
 			one.allowed = x == nil
 		}
@@ -142,10 +142,13 @@ func (r *result) refused(p *Policy, why string) {
 	r.allowed, r.determined, r.policy, r.priority = true, true, p, p.Priority
 }
 
-func (p *Policy) applyMask(q *Request, holds tri, r *result) {
+func (p *Policy) applyMask(q *Request, m matched, holds tri, r *result) {
 	for _, i := range p.masks {
 		exempt := i.mask.DataMaskType == MaskNone && i.broken == ""
 		via, t := i.match(q, !exempt)
+		if exempt && m.crossed {
+			continue // it gives
+		}
 		switch t = t.and(holds); {
 		case t == yes:
 			r.take(p, q, i, via)
@@ -158,10 +161,13 @@ func (p *Policy) applyMask(q *Request, holds tri, r *result) {
 	r.take(p, q, nil, "")
 }
 
-func (p *Policy) applyFilter(q *Request, holds tri, r *result) {
+func (p *Policy) applyFilter(q *Request, m matched, holds tri, r *result) {
 	for _, i := range p.filters {
 		exempt := i.filter == nil || strings.TrimSpace(*i.filter) == ""
 		via, t := i.match(q, !exempt)
+		if exempt && m.crossed {
+			continue // it gives
+		}
 		switch t = t.and(holds); {
 		case t == yes && i.filter == nil:
 			// Ranger: produces nothing, and later items are not tried.

@@ -71,8 +71,7 @@ func (n *Names) Dynamic() bool { return n.element.dynamic && !n.Any }
 // Matches reports whether the element, of which no value is dynamic, stands for
 // the name.
 func (n *Names) Matches(s string) bool {
-	full, _, _ := n.element.match([]name{{text: s, folded: fold(s)}}, &Request{Subject: &Subject{}})
-	return full
+	return n.element.match([]name{{text: s, folded: fold(s)}}, &Request{Subject: &Subject{}}).full
 }
 
 // Resources lists the resources of the policies of a kind by their elements. Those

@@ -22,56 +22,112 @@ var (
 // Expand replaces the expressions ${{...}} in text. In SQL every value becomes a
 // quoted string or, where the text does not ask for quotes and the value is
 // written like one, a number; a list becomes its quoted members, an empty list
-// NULL. Ranger inserts the bare text, which lets an attribute change the SQL.
+// NULL. Ranger inserts the bare text, which lets an attribute change the SQL. A name
+// or attribute that holds characters of patterns is refused where it is a part of one.
 func (q *Request) Expand(text string, sql bool) (string, error) {
-	if !strings.Contains(text, "${{") {
-		return text, nil
+	if sql {
+		return q.expandSQL(text)
 	}
 	var b strings.Builder
-	place := byte(0) // 0, or the quote that is open
+	for {
+		start := strings.Index(text, "${{")
+		if start < 0 {
+			b.WriteString(text)
+			return b.String(), nil
+		}
+		end := strings.Index(text[start:], "}}")
+		if end < 0 {
+			return "", errMacro
+		}
+		values, _, err := q.value(strings.TrimSpace(text[start+3 : start+end]))
+		switch {
+		case err != nil:
+			return "", err
+		case len(values) != 1:
+			return "", errMacro
+		}
+		b.WriteString(text[:start])
+		b.WriteString(values[0])
+		text = text[start+end+2:]
+	}
+}
+
+func (q *Request) expandSQL(text string) (string, error) {
+	if !strings.Contains(text, "${{") && !InPattern(text) {
+		return text, nil
+	}
+	return q.walk(text, func(p *place, expr string, name bool) (string, error) {
+		if name {
+			return "", p.admits(q.Subject.User)
+		}
+		values, quoted, err := q.value(expr)
+		if err == nil {
+			err = p.admits(values...)
+		}
+		switch {
+		case err != nil:
+			return "", err
+		case p.quote == '\'':
+			if len(values) != 1 || quoted {
+				return "", errMacro
+			}
+			return escape(values[0]), nil
+		case p.quote != 0:
+			return "", errPlace
+		}
+		return literals(values, quoted), nil
+	})
+}
+
+// walk follows an SQL text. It calls put for each expression ${{...}}, which is replaced
+// by what put gives, and with name set for each function that gives the name of who
+// asks.
+func (q *Request) walk(text string, put func(p *place, expr string, name bool) (string, error)) (string, error) {
+	var b strings.Builder
+	p := newPlace(text)
 	for i := 0; i < len(text); {
 		if strings.HasPrefix(text[i:], "${{") {
 			end := strings.Index(text[i:], "}}")
 			if end < 0 {
 				return "", errMacro
 			}
-			values, quoted, err := q.value(strings.TrimSpace(text[i+3 : i+end]))
+			s, err := put(p, strings.TrimSpace(text[i+3:i+end]), false)
 			if err != nil {
 				return "", err
 			}
-			switch {
-			case !sql:
-				if len(values) != 1 {
-					return "", errMacro
-				}
-				b.WriteString(values[0])
-			case place == '\'':
-				if len(values) != 1 || quoted {
-					return "", errMacro
-				}
-				b.WriteString(escape(values[0]))
-			case place != 0:
-				return "", errPlace
-			default:
-				b.WriteString(literals(values, quoted))
-			}
+			b.WriteString(s)
 			i += end + 2
 			continue
 		}
 		c := text[i]
-		if sql {
-			switch {
-			case place != 0 && c == '\\' && place != '`' && i+1 < len(text):
-				b.WriteByte(c)
+		if p.quote == 0 && isWord(c) {
+			from := i
+			for i < len(text) && isWord(text[i]) {
 				i++
-				c = text[i]
-			case place == c:
-				place = 0
-			case place == 0 && (c == '\'' || c == '"' || c == '`'):
-				place = c
-			case place == 0 && (c == '#' || strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "/*")):
-				return "", errPlace
 			}
+			w := strings.ToLower(text[from:i])
+			if parentheses, ok := nameFunctions[w]; ok && (!parentheses || strings.HasPrefix(strings.TrimSpace(text[i:]), "(")) {
+				if _, err := put(p, "", true); err != nil {
+					return "", err
+				}
+			}
+			p.word(w)
+			b.WriteString(text[from:i])
+			continue
+		}
+		switch {
+		case p.quote != 0 && c == '\\' && p.quote != '`' && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case p.quote == c:
+			p.quote = 0
+		case p.quote == 0 && (c == '\'' || c == '"' || c == '`'):
+			p.quote = c
+		case p.quote == 0 && (c == '#' || strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "/*")):
+			return "", errPlace
+		case p.quote == 0:
+			p.symbol(c)
 		}
 		b.WriteByte(c)
 		i++

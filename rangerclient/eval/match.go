@@ -145,9 +145,19 @@ func newElement(def *model.ResourceDef, r model.Resource) *element {
 	return e
 }
 
-// match reports whether one of the names of a request's element matches, and
-// whether it matches without a wildcard running over a level of a namespace.
-func (e *element) match(names []name, q *Request) (full, narrow, undecided bool) {
+// fit is how the names of a request's element fit an element of a policy.
+type fit struct {
+	full   bool // one of them matches
+	narrow bool // and without a wildcard running over a level of a namespace
+	// crossed: only because a name or attribute that was put into the policy's value has
+	// a separator of levels in it. People may choose those: such a match takes, and does
+	// not give.
+	crossed   bool
+	undecided bool
+}
+
+func (e *element) match(names []name, q *Request) fit {
+	full, narrow, crossed, undecided := false, false, false, false
 	if e.any {
 		full, narrow = true, len(names) == 0
 		for _, n := range names {
@@ -156,13 +166,14 @@ func (e *element) match(names []name, q *Request) (full, narrow, undecided bool)
 	}
 	for i := range e.values {
 		v := &e.values[i]
-		text, pattern := v.text, v.pattern
+		text, pattern, all := v.text, v.pattern, ""
 		if v.dynamic {
-			t, known := q.expand(v.raw, pattern)
+			t, put, known := q.expand(v.raw, pattern)
 			if !known {
 				undecided = true
 				continue
 			}
+			all = put
 			if text = t; e.ignore {
 				text = fold(t)
 			}
@@ -171,6 +182,10 @@ func (e *element) match(names []name, q *Request) (full, narrow, undecided bool)
 			s := n.text
 			if e.ignore {
 				s = n.folded
+			}
+			if all != "" && strings.ContainsAny(all, n.between) {
+				crossed = crossed || text == s || pattern && wildcard(text, s, false) || e.recursive && e.below(text, s, pattern)
+				continue
 			}
 			switch {
 			case e.recursive && e.below(text, s, pattern):
@@ -192,9 +207,12 @@ func (e *element) match(names []name, q *Request) (full, narrow, undecided bool)
 		for _, n := range names {
 			levels = levels || n.levels
 		}
-		return !full, !full && !levels, undecided && !full
+		return fit{full: !full, narrow: !full && !levels, crossed: crossed && !full, undecided: undecided && !full}
 	}
-	return full, narrow, undecided && !full
+	if full {
+		return fit{full: true, narrow: narrow}
+	}
+	return fit{full: crossed, narrow: crossed, crossed: crossed, undecided: undecided}
 }
 
 // below reports whether the path s is text or below it.
@@ -255,6 +273,7 @@ type resource struct {
 type matched struct {
 	typ       MatchType
 	narrow    bool // also when wildcards stop at the levels of a namespace
+	crossed   bool // see fit
 	undecided bool
 }
 
@@ -275,17 +294,18 @@ func (r *resource) match(q *Request, d *definition) matched {
 			continue
 		}
 		have++
-		full, narrow, undecided := e.match(names, q)
-		if !full && !undecided {
+		f := e.match(names, q)
+		if !f.full && !f.undecided {
 			return matched{}
 		}
 		// A pattern over the levels of a namespace is narrow when the element
 		// above it is for everything.
-		if !narrow && !namespaceAny {
+		if !f.narrow && !namespaceAny {
 			out.narrow = false
 		}
 		namespaceAny = e.any && !e.excludes
-		out.undecided = out.undecided || undecided
+		out.crossed = out.crossed || f.crossed
+		out.undecided = out.undecided || f.undecided
 	}
 	switch {
 	case len(rest) > 0 && have < len(q.elements):
@@ -313,7 +333,7 @@ func best(all []*resource, q *Request, d *definition) matched {
 		if r > 0 && !m.undecided {
 			r += 2
 		}
-		if r > 0 && m.narrow {
+		if r > 0 && m.narrow && !m.crossed {
 			r++
 		}
 		return r

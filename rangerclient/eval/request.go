@@ -13,7 +13,13 @@ import (
 type name struct {
 	text, folded string
 	levels       bool // holds a "/" between levels of a namespace
+	// between are the characters that stand between the levels of names of the element.
+	between string
 }
+
+// between are they by element: those of Polaris' hierarchy, where a backslash makes a "/"
+// a part of a name, and those of the data services.
+var between = map[string]string{"namespace": `/\`, "table": `/\`, "database": ".", "schema": ".", "column": "."}
 
 // part is one resource element of a request. Several names are names of the same
 // thing: a pattern matches when it matches one of them, and an exclusion when it
@@ -132,7 +138,7 @@ func NewRequest(s *Subject, access string, now time.Time) *Request {
 func (q *Request) With(elem string, levels bool, texts ...string) *Request {
 	p := part{name: elem, names: make([]name, 0, len(texts))}
 	for _, t := range texts {
-		p.names = append(p.names, name{text: t, folded: fold(t), levels: levels && separates(t)})
+		p.names = append(p.names, name{text: t, folded: fold(t), levels: levels && separates(t), between: between[elem]})
 	}
 	q.elements = append(q.elements, p)
 	return q
@@ -143,7 +149,7 @@ func (q *Request) Rename(texts ...string) {
 	p := &q.elements[len(q.elements)-1]
 	p.names = p.names[:0]
 	for _, t := range texts {
-		p.names = append(p.names, name{text: t, folded: fold(t)})
+		p.names = append(p.names, name{text: t, folded: fold(t), between: between[p.name]})
 	}
 }
 
@@ -169,9 +175,9 @@ func (q *Request) element(elem string) []name {
 // once: what stands in a name or an attribute is never replaced itself. known is false
 // when an expression cannot be decided, and when what is put into a pattern would be a
 // wildcard there: people may choose their names and attributes, and must not choose by
-// them what a policy is for.
-func (q *Request) expand(s string, pattern bool) (text string, known bool) {
-	var b strings.Builder
+// them what a policy is for. all is what was put in.
+func (q *Request) expand(s string, pattern bool) (text, all string, known bool) {
+	var b, puts strings.Builder
 	for s != "" {
 		start := strings.IndexByte(s, '{')
 		if start < 0 {
@@ -182,13 +188,13 @@ func (q *Request) expand(s string, pattern bool) (text string, known bool) {
 		case start > 0 && strings.HasPrefix(s[start-1:], "${{"):
 			end := strings.Index(s[start:], "}}")
 			if end < 0 {
-				return "", false
+				return "", "", false
 			}
 			end += start + len("}}")
 			start--
 			var err error
 			if put, err = q.Expand(s[start:end], false); err != nil {
-				return "", false
+				return "", "", false
 			}
 			rest = s[end:]
 		case strings.HasPrefix(s[start:], anyUser):
@@ -201,14 +207,15 @@ func (q *Request) expand(s string, pattern bool) (text string, known bool) {
 			continue
 		}
 		if pattern && strings.ContainsAny(put, "*?") {
-			return "", false
+			return "", "", false
 		}
 		b.WriteString(s[:start])
 		b.WriteString(put)
+		puts.WriteString(put)
 		s = rest
 	}
 	b.WriteString(s)
-	return b.String(), true
+	return b.String(), puts.String(), true
 }
 
 // Subject is who asks, with everything that the engine knows about them.
