@@ -338,6 +338,9 @@ func (r *rowEvaluator) Eval(ctx context.Context, operands []arrow.Array, n int) 
 	defer recovered(&err)
 	rows := make([]sql.Row, n)
 	for i := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		rows[i] = make(sql.Row, len(operands))
 		for j, a := range operands {
 			if rows[i][j], _, err = rowValue(a, i); err != nil {
@@ -374,9 +377,28 @@ func (r *rowEvaluator) Eval(ctx context.Context, operands []arrow.Array, n int) 
 		if _, err := appendValue(sctx, b, r.typ, row[0]); err != nil {
 			return nil, fault.Wrap(fault.OutOfRange, err, "a value cannot be computed: it is out of range or of a wrong form")
 		}
+		if textBytes(b) > maxRowTexts {
+			return nil, fault.New(fault.Limit, "the texts that a function makes for a few hundred rows are longer than 64 MiB together; make them shorter, or for fewer rows")
+		}
 	}
 	if b.Len() != n {
 		return nil, fault.New(fault.Internal, "the row executor yields another number of values than it was asked for")
 	}
 	return b.NewArray(), nil
+}
+
+// maxRowTexts bounds the texts that one evaluation makes.
+const maxRowTexts = 64 << 20
+
+// textBytes is how many bytes of text a builder has.
+func textBytes(b array.Builder) int {
+	switch b := b.(type) {
+	case *array.ExtensionBuilder:
+		return textBytes(b.StorageBuilder())
+	case *array.StringBuilder:
+		return b.DataLen()
+	case *array.BinaryBuilder:
+		return b.DataLen()
+	}
+	return 0
 }

@@ -23,9 +23,10 @@ var evaluators sync.Map
 // evaluator is a plan.RowCall of a statement. DuckDB calls a native function with its
 // key and the operands.
 type evaluator struct {
-	key  string
-	call *plan.RowCall
-	ctx  context.Context
+	key   string
+	call  *plan.RowCall
+	texts []bool // of the operands
+	ctx   context.Context
 
 	mu  sync.Mutex
 	err error
@@ -34,7 +35,12 @@ type evaluator struct {
 func newEvaluator(call *plan.RowCall) *evaluator {
 	var key [16]byte
 	_, _ = rand.Read(key[:]) // never fails (crypto/rand)
-	return &evaluator{key: hex.EncodeToString(key[:]), call: call}
+	texts := make([]bool, len(call.Operands))
+	for i, o := range call.Operands {
+		t, err := rowOperand(o.Type())
+		texts[i] = err == nil && (t == "VARCHAR" || t == "BLOB")
+	}
+	return &evaluator{key: hex.EncodeToString(key[:]), call: call, texts: texts}
 }
 
 func (e *evaluator) begin(ctx context.Context) {
@@ -172,7 +178,47 @@ func evaluate(in []vector, out *output) {
 	if len(in)-1 != len(e.call.Operands) {
 		e.fail(errors.New("another number of operands"))
 	}
-	operands := make([]arrow.Array, len(in)-1)
+	// Rows may share one text, and each gets its own: few at a time when they are long.
+	for from := 0; from < out.n; {
+		to, size := from+1, e.size(in[1:], from)
+		if size > maxVector {
+			noMemory()
+		}
+		for ; to < min(out.n, from+maxRows); to++ {
+			if size += e.size(in[1:], to); size > maxOperands {
+				break
+			}
+		}
+		if err := cancelled(e.ctx); err != nil {
+			e.fail(err)
+		}
+		if err := e.rows(in[1:], out, from, to); err != nil {
+			e.fail(err)
+		}
+		from = to
+	}
+}
+
+// How many rows are computed at a time, and how many bytes of text they have.
+const (
+	maxRows     = 256
+	maxOperands = 4 << 20
+)
+
+// size is how many bytes of text the operands of a row have.
+func (e *evaluator) size(in []vector, i int) int {
+	n := 0
+	for j, v := range in {
+		if e.texts[j] && !v.null(i) {
+			n += len(v.bytes(i))
+		}
+	}
+	return n
+}
+
+// rows computes the rows from (inclusive) to to (exclusive).
+func (e *evaluator) rows(in []vector, out *output, from, to int) error {
+	operands := make([]arrow.Array, len(in))
 	defer func() {
 		for _, a := range operands {
 			if a != nil {
@@ -181,52 +227,34 @@ func evaluate(in []vector, out *output) {
 		}
 	}()
 	for i, o := range e.call.Operands {
-		a, err := arrayOf(in[i+1], out.n, o.Type())
+		a, err := arrayOf(in[i], from, to, o.Type())
 		if err != nil {
-			e.fail(err)
+			return err
 		}
 		operands[i] = a
 	}
-	if err := cancelled(e.ctx); err != nil {
-		e.fail(err)
-	}
-	a, err := e.call.Rows.Eval(e.ctx, operands, out.n)
+	a, err := e.call.Rows.Eval(e.ctx, operands, to-from)
 	if err != nil {
-		e.fail(err)
+		return err
 	}
 	defer a.Release()
-	if a.Len() != out.n || !arrow.TypeEqual(a.DataType(), e.call.Typ) {
-		e.fail(errors.New("values of another type or number"))
+	if a.Len() != to-from || !arrow.TypeEqual(a.DataType(), e.call.Typ) {
+		return errors.New("values of another type or number")
 	}
-	if err := give(out, a); err != nil {
-		e.fail(err)
-	}
+	return give(out, from, a)
 }
 
-// fill appends n values of a vector, of which convert makes what the builder takes.
-func fill[T, U any](v vector, n int, b interface {
+// fill appends values of a vector, of which convert makes what the builder takes.
+func fill[T, U any](v vector, from, to int, b interface {
 	Append(U)
 	AppendNull()
 }, convert func(T) U,
 ) {
-	for i := range n {
+	for i := from; i < to; i++ {
 		if v.null(i) {
 			b.AppendNull()
 		} else {
 			b.Append(convert(at[T](v, i)))
-		}
-	}
-}
-
-// roomFor ends the statement when the texts of a vector, whose rows may share one text,
-// are too long for each row to have its own.
-func roomFor(v vector, n int) {
-	sum := 0
-	for i := range n {
-		if !v.null(i) {
-			if sum += len(v.bytes(i)); sum > maxVector {
-				noMemory()
-			}
 		}
 	}
 }
@@ -239,11 +267,11 @@ type hugeint struct {
 	high int64
 }
 
-// arrayOf copies a vector of a type that rowOperand gives into an array of the plan's
+// arrayOf copies the rows from (inclusive) to to (exclusive) of a vector of a type that rowOperand gives into an array of the plan's
 // type; a UUID becomes text.
-func arrayOf(v vector, n int, t arrow.DataType) (arrow.Array, error) {
+func arrayOf(v vector, from, to int, t arrow.DataType) (arrow.Array, error) {
 	if isNull(t) {
-		return array.NewNull(n), nil
+		return array.NewNull(to - from), nil
 	}
 	if plan.IsUUID(t) {
 		t = plan.String
@@ -253,45 +281,44 @@ func arrayOf(v vector, n int, t arrow.DataType) (arrow.Array, error) {
 	}
 	builder := array.NewBuilder(memory.DefaultAllocator, t)
 	defer builder.Release()
-	builder.Reserve(n)
+	builder.Reserve(to - from)
 	inner := builder
 	if x, ok := builder.(*array.ExtensionBuilder); ok {
 		inner = x.StorageBuilder()
 	}
 	switch b := inner.(type) {
 	case *array.BooleanBuilder:
-		fill(v, n, b, itself[bool])
+		fill(v, from, to, b, itself[bool])
 	case *array.Int8Builder:
-		fill(v, n, b, itself[int8])
+		fill(v, from, to, b, itself[int8])
 	case *array.Int16Builder:
-		fill(v, n, b, itself[int16])
+		fill(v, from, to, b, itself[int16])
 	case *array.Int32Builder:
-		fill(v, n, b, itself[int32])
+		fill(v, from, to, b, itself[int32])
 	case *array.Int64Builder:
-		fill(v, n, b, itself[int64])
+		fill(v, from, to, b, itself[int64])
 	case *array.Uint8Builder:
-		fill(v, n, b, itself[uint8])
+		fill(v, from, to, b, itself[uint8])
 	case *array.Uint16Builder:
-		fill(v, n, b, itself[uint16])
+		fill(v, from, to, b, itself[uint16])
 	case *array.Uint32Builder:
-		fill(v, n, b, itself[uint32])
+		fill(v, from, to, b, itself[uint32])
 	case *array.Uint64Builder:
-		fill(v, n, b, itself[uint64])
+		fill(v, from, to, b, itself[uint64])
 	case *array.Float32Builder:
-		fill(v, n, b, itself[float32])
+		fill(v, from, to, b, itself[float32])
 	case *array.Float64Builder:
-		fill(v, n, b, itself[float64])
+		fill(v, from, to, b, itself[float64])
 	case *array.Decimal128Builder:
-		fill(v, n, b, func(h hugeint) decimal128.Num { return decimal128.New(h.high, h.low) })
+		fill(v, from, to, b, func(h hugeint) decimal128.Num { return decimal128.New(h.high, h.low) })
 	case *array.Date32Builder:
-		fill(v, n, b, itself[arrow.Date32])
+		fill(v, from, to, b, itself[arrow.Date32])
 	case *array.Time64Builder:
-		fill(v, n, b, itself[arrow.Time64])
+		fill(v, from, to, b, itself[arrow.Time64])
 	case *array.TimestampBuilder:
-		fill(v, n, b, itself[arrow.Timestamp])
+		fill(v, from, to, b, itself[arrow.Timestamp])
 	case *array.StringBuilder:
-		roomFor(v, n)
-		for i := range n {
+		for i := from; i < to; i++ {
 			if v.null(i) {
 				b.AppendNull()
 			} else {
@@ -299,8 +326,7 @@ func arrayOf(v vector, n int, t arrow.DataType) (arrow.Array, error) {
 			}
 		}
 	case *array.BinaryBuilder:
-		roomFor(v, n)
-		for i := range n {
+		for i := from; i < to; i++ {
 			if v.null(i) {
 				b.AppendNull()
 			} else {
@@ -318,63 +344,64 @@ var (
 	errText = fault.New(fault.OutOfRange, "a function of the statement makes a text that is not valid UTF-8")
 )
 
-func take[T any](out *output, a interface {
+func take[T any](out *output, from int, a interface {
 	IsNull(int) bool
+	Len() int
 	Value(int) T
 },
 ) {
-	for i := range out.n {
+	for i := range a.Len() {
 		if !a.IsNull(i) {
-			set(out, i, a.Value(i))
+			set(out, from+i, a.Value(i))
 		}
 	}
 }
 
-// give makes an array the result.
-func give(out *output, a arrow.Array) error {
+// give makes an array the result for the rows that begin at from.
+func give(out *output, from int, a arrow.Array) error {
 	if x, ok := a.(array.ExtensionArray); ok {
 		a = x.Storage()
 	}
 	switch a := a.(type) {
 	case *array.Int64:
-		take(out, a)
+		take(out, from, a)
 	case *array.Uint64:
-		take(out, a)
+		take(out, from, a)
 	case *array.Float64:
-		take(out, a)
+		take(out, from, a)
 	case *array.Date32:
-		take(out, a)
+		take(out, from, a)
 	case *array.Timestamp:
-		take(out, a)
+		take(out, from, a)
 	case *array.Time64:
 		const day = 24 * 60 * 60 * 1_000_000
-		for i := range out.n {
+		for i := range a.Len() {
 			if !a.IsNull(i) && (a.Value(i) < 0 || a.Value(i) >= day) {
 				return errTime
 			}
 		}
-		take(out, a)
+		take(out, from, a)
 	case *array.Decimal128:
 		_, scale := plan.DecimalParams(a.DataType())
-		for i := range out.n {
+		for i := range a.Len() {
 			if !a.IsNull(i) {
-				out.text(i, a.Value(i).ToString(scale))
+				out.text(from+i, a.Value(i).ToString(scale))
 			}
 		}
 	case *array.String:
-		for i := range out.n {
+		for i := range a.Len() {
 			if a.IsNull(i) {
 				continue
 			}
 			if !utf8.ValidString(a.Value(i)) {
 				return errText
 			}
-			out.text(i, a.Value(i))
+			out.text(from+i, a.Value(i))
 		}
 	case *array.Binary:
-		for i := range out.n {
+		for i := range a.Len() {
 			if !a.IsNull(i) {
-				out.text(i, string(a.Value(i)))
+				out.text(from+i, string(a.Value(i)))
 			}
 		}
 	case *array.Null:

@@ -42,6 +42,8 @@ type Instance struct {
 	config Config
 	slots  chan struct{}
 
+	shelf shelf
+
 	running, queued, refused, restarts atomic.Int64
 
 	mu      sync.Mutex
@@ -67,7 +69,12 @@ func Open(config Config) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Instance{config: config, slots: make(chan struct{}, config.MaxConcurrent), current: db}, nil
+	in := &Instance{config: config, slots: make(chan struct{}, config.MaxConcurrent), current: db}
+	in.shelf.limit, in.shelf.maxSpill, in.shelf.dir = config.MemoryLimit/2, config.MaxTempSize, config.TempDir
+	if in.shelf.limit == 0 {
+		in.shelf.limit = 8 * maxKept
+	}
+	return in, nil
 }
 
 // start opens, configures and locks a DuckDB.
@@ -88,7 +95,7 @@ func start(config Config) (*database, error) {
 	}
 	conn, err := db.connect()
 	if err == nil {
-		err = errors.Join(registerNatives(conn), registerStreams(conn))
+		err = errors.Join(registerNatives(conn, config.MemoryLimit), registerStreams(conn))
 	}
 	for _, s := range settings {
 		if err == nil {
@@ -146,13 +153,27 @@ func settings(c Config) ([]string, error) {
 	if c.TempDir != "" && c.MaxTempSize > 0 {
 		out = append(out, fmt.Sprintf("SET max_temp_directory_size='%dB'", c.MaxTempSize))
 	}
+	// DuckDB sets these for a connection only; the text of a statement is this package's.
+	out = append(out, "SET allowed_configs=['enable_caching_operators', 'streaming_buffer_size']")
 	return append(out, "SET enable_external_access=false", "SET lock_configuration=true"), nil
+}
+
+// connectionSettings are those that a database has for one connection.
+var connectionSettings = []string{
+	// Operators that wait for a full chunk copy its rows, each with its texts, which no limit counts.
+	"SET enable_caching_operators=false",
 }
 
 func (db *database) connect() (duckdb.Connection, error) {
 	var conn duckdb.Connection
 	if duckdb.Connect(db.handle, &conn) != duckdb.StateSuccess {
 		return conn, errors.New("DuckDB gave no connection")
+	}
+	for _, s := range connectionSettings {
+		if err := execute(conn, s); err != nil {
+			duckdb.Disconnect(&conn)
+			return duckdb.Connection{}, err
+		}
 	}
 	return conn, nil
 }
@@ -287,7 +308,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 	if err := cancelled(ctx); err != nil {
 		return nil, err
 	}
-	c := &compiler{inputs: inputs}
+	c := &compiler{inputs: inputs, keeper: keeperOf(n.Columns())}
 	text, err := c.compile(n)
 	if err != nil {
 		return nil, err
@@ -301,7 +322,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 		return nil, err
 	}
 	in.running.Add(1)
-	r := newRows(ctx, in, db, conn, n.Columns(), c.streams, c.evaluators)
+	r := newRows(ctx, in, db, conn, n.Columns(), c.streams, c.evaluators, c.keeper)
 	if err := r.start(text, small(n, c.rows)); err != nil {
 		_ = r.Close()
 		return nil, err

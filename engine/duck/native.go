@@ -60,15 +60,17 @@ func (t nativeType) create() duckdb.LogicalType {
 	return duckdb.CreateLogicalType(t.id)
 }
 
-// natives holds every native function; extra info of a function is its index.
+// natives holds every native function; extra info of a function has its index.
 var natives []*nativeFunction
 
 func register(name string, run func(in []vector, out *output), result nativeType, params ...nativeType) {
 	natives = append(natives, &nativeFunction{name: "sqe_" + name, params: params, result: result, run: run})
 }
 
-// registerNatives makes the native functions known to a database.
-func registerNatives(conn duckdb.Connection) error {
+// registerNatives makes the native functions known to a database, whose statements may
+// have about limit bytes of their texts outside of what DuckDB counts, each half of it.
+func registerNatives(conn duckdb.Connection, limit int64) error {
+	account := C.sqe_account(C.int64_t(max(limit, 4*maxVector))) // for good: a database is seldom replaced
 	for i, f := range natives {
 		sf := duckdb.CreateScalarFunction()
 		duckdb.ScalarFunctionSetName(sf, f.name)
@@ -89,9 +91,10 @@ func registerNatives(conn duckdb.Connection) error {
 		duckdb.ScalarFunctionSetReturnType(sf, t)
 		duckdb.DestroyLogicalType(&t)
 		duckdb.ScalarFunctionSetSpecialHandling(sf)
-		index := C.malloc(8)
-		*(*int64)(index) = int64(i)
-		duckdb.ScalarFunctionSetExtraInfo(sf, index, unsafe.Pointer(C.sqeFree))
+		extra := C.malloc(C.sizeof_sqe_native)
+		*(*C.sqe_native)(extra) = C.sqe_native{function: C.int64_t(i), account: account}
+		duckdb.ScalarFunctionSetExtraInfo(sf, extra, unsafe.Pointer(C.sqeFree))
+		C.sqe_native_counts(sf.Ptr)
 		duckdb.ScalarFunctionSetFunction(sf, unsafe.Pointer(C.sqeScalar))
 		state := duckdb.RegisterScalarFunction(conn, sf)
 		duckdb.DestroyScalarFunction(&sf)
@@ -101,6 +104,12 @@ func registerNatives(conn duckdb.Connection) error {
 	}
 	return nil
 }
+
+// takeBytes gives bytes that Go's heap does not have, so that they are gone as soon as
+// freeBytes takes them. n is not 0.
+func takeBytes(n int) []byte { return unsafe.Slice((*byte)(C.malloc(C.size_t(n))), n) }
+
+func freeBytes(b []byte) { C.free(unsafe.Pointer(unsafe.SliceData(b))) }
 
 //export sqeFree
 func sqeFree(p unsafe.Pointer) { C.free(p) }
@@ -122,14 +131,14 @@ func sqeScalar(info, input, output unsafe.Pointer) {
 			duckdb.ScalarFunctionSetError(fi, msg)
 		}
 	}()
-	f := natives[*(*int64)(duckdb.ScalarFunctionGetExtraInfo(fi))]
-	f.call(duckdb.DataChunk{Ptr: input}, duckdb.Vector{Ptr: output})
+	f := natives[(*C.sqe_native)(duckdb.ScalarFunctionGetExtraInfo(fi)).function]
+	f.call(info, duckdb.DataChunk{Ptr: input}, duckdb.Vector{Ptr: output})
 }
 
 // nativeError is what a native function panics with to fail the query.
 type nativeError string
 
-func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
+func (f *nativeFunction) call(info unsafe.Pointer, chunk duckdb.DataChunk, result duckdb.Vector) {
 	n := int(duckdb.DataChunkGetSize(chunk))
 	if n == 0 {
 		return
@@ -143,10 +152,11 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 	}
 	for i := range arguments {
 		v := duckdb.DataChunkGetVector(chunk, duckdb.IdxT(i))
-		s.in = append(s.in, vector{data: duckdb.VectorGetData(v), valid: (*uint64)(duckdb.VectorGetValidity(v))})
+		s.in = append(s.in, vector{vector: v, data: duckdb.VectorGetData(v), valid: (*uint64)(duckdb.VectorGetValidity(v))})
 	}
 	o := &s.out
-	o.n = n
+	o.n, o.vector, o.shared = n, result, false
+	o.info, o.counted = info, uncounted
 	o.data = duckdb.VectorGetData(result)
 	o.bytes, o.ends = o.bytes[:0], o.ends[:0]
 	o.null = grow(o.null, n)
@@ -154,6 +164,9 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 		o.null[i] = 1
 	}
 	f.run(s.in, o)
+	if o.shared {
+		return
+	}
 	if f.result.id == duckdb.TypeVarchar || f.result.id == duckdb.TypeBlob {
 		for len(o.ends) < n {
 			o.ends = append(o.ends, uint64(len(o.bytes)))
@@ -161,7 +174,7 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 		if len(o.bytes) == 0 {
 			o.bytes = append(o.bytes, 0)
 		}
-		failed := C.sqe_assign_strings(result.Ptr, C.uint64_t(n), (*C.char)(unsafe.Pointer(&o.bytes[0])),
+		failed := C.sqe_assign_strings(info, result.Ptr, C.uint64_t(n), (*C.char)(unsafe.Pointer(&o.bytes[0])),
 			(*C.uint64_t)(unsafe.Pointer(&o.ends[0])), (*C.uint8_t)(unsafe.Pointer(&o.null[0])))
 		if cap(o.bytes) > 1<<20 {
 			o.bytes = nil
@@ -185,11 +198,11 @@ func (f *nativeFunction) call(chunk duckdb.DataChunk, result duckdb.Vector) {
 	}
 }
 
-// noMemory says what DuckDB says when it does not get the memory for a result.
 // maxVector bounds the texts that one call of a function makes, of at most 2,048 rows:
 // they are outside of what DuckDB counts.
 const maxVector = 128 << 20
 
+// noMemory says what DuckDB says when it does not get the memory for a result.
 func noMemory() { panic(nativeError(memoryMark + "result")) }
 
 func grow(b []uint8, n int) []uint8 {
@@ -201,8 +214,9 @@ func grow(b []uint8, n int) []uint8 {
 
 // vector is one flat argument of a native function.
 type vector struct {
-	data  unsafe.Pointer
-	valid *uint64 // nil: every row is valid
+	vector duckdb.Vector
+	data   unsafe.Pointer
+	valid  *uint64 // nil: every row is valid
 }
 
 func (v vector) null(i int) bool {
@@ -244,6 +258,12 @@ type output struct {
 	null  []uint8
 	bytes []byte
 	ends  []uint64
+	// info is DuckDB's of the call; counted are the bytes that were asked for.
+	info    unsafe.Pointer
+	counted int
+	// vector is the result itself; shared says that it is an argument already.
+	vector duckdb.Vector
+	shared bool
 }
 
 // begin makes sure that rows before i have their ends.
@@ -257,10 +277,22 @@ func (o *output) begin(i int) {
 func (o *output) end(i int) {
 	o.ends = append(o.ends, uint64(len(o.bytes)))
 	o.null[i] = 0
-	if len(o.bytes) > maxVector {
+	if len(o.bytes) > o.counted {
+		o.count()
+	}
+}
+
+// uncounted is how many bytes are made without asking for them.
+const uncounted = 1 << 20
+
+// count asks for the bytes of the texts that are being made.
+func (o *output) count() {
+	more := max(len(o.bytes), 2*o.counted) - o.counted
+	if len(o.bytes) > maxVector || C.sqe_reserve(o.info, C.int64_t(more)) != 0 {
 		o.bytes = nil
 		noMemory()
 	}
+	o.counted += more
 }
 
 func (o *output) text(i int, s string) {

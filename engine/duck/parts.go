@@ -20,43 +20,60 @@ type parts struct {
 	chunk duckdb.DataChunk
 	ends  []int // of the batches that are still to come
 	from  int
+	held  []heldRows // by column; nil when the chunk has all its texts
 }
 
-// batchesOf finds where the batches of a chunk end. It reports false when a row is longer
-// than one may be.
-func batchesOf(chunk duckdb.DataChunk) (ends []int, ok bool) {
+// batchesOf finds where the batches of a chunk end, and which of its texts k has. It
+// reports false when a row is longer than one may be.
+func batchesOf(chunk duckdb.DataChunk, k *keeper) (p parts, ok bool) {
 	rows := int(duckdb.DataChunkGetSize(chunk))
+	p.chunk = chunk
 	var texts []vector
-	for c := range duckdb.DataChunkGetColumnCount(chunk) {
+	var held []heldRows // parallel to texts
+	columns := duckdb.DataChunkGetColumnCount(chunk)
+	for c := range columns {
 		v := duckdb.DataChunkGetVector(chunk, c)
 		t := duckdb.VectorGetColumnType(v)
 		if id := duckdb.GetTypeId(t); id == duckdb.TypeVarchar || id == duckdb.TypeBlob {
-			texts = append(texts, vector{data: duckdb.VectorGetData(v), valid: (*uint64)(duckdb.VectorGetValidity(v))})
+			x := vector{data: duckdb.VectorGetData(v), valid: (*uint64)(duckdb.VectorGetValidity(v))}
+			h := k.tokens(x, rows)
+			texts, held = append(texts, x), append(held, h)
+			if h != nil {
+				if p.held == nil {
+					p.held = make([]heldRows, columns)
+				}
+				p.held[c] = h
+			}
 		}
 		duckdb.DestroyLogicalType(&t)
 	}
 	sum := 0
 	for i := range rows {
 		n := 0
-		for _, v := range texts {
-			if !v.null(i) {
+		for j, v := range texts {
+			switch {
+			case v.null(i):
+			case held[j] != nil && held[j][i].group != nil:
+				n += held[j][i].size()
+			default:
 				n += len(v.bytes(i))
 			}
 		}
 		if n > maxRow {
-			return nil, false
+			return p, false
 		}
 		if sum > 0 && sum+n > maxPart {
-			ends = append(ends, i)
+			p.ends = append(p.ends, i)
 			sum = 0
 		}
 		sum += n
 	}
-	return append(ends, rows), true
+	p.ends = append(p.ends, rows)
+	return p, true
 }
 
 // next makes the next batch.
-func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema) (arrow.RecordBatch, error) {
+func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema, k *keeper) (arrow.RecordBatch, error) {
 	end := p.ends[0]
 	p.ends = p.ends[1:]
 	n := end - p.from
@@ -66,6 +83,7 @@ func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema) (arrow.R
 	for i := range rows {
 		rows[i] = duckdb.SelT(p.from + i)
 	}
+	from := p.from
 	p.from = end
 	types := make([]duckdb.LogicalType, duckdb.DataChunkGetColumnCount(p.chunk))
 	for c := range types {
@@ -81,12 +99,21 @@ func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema) (arrow.R
 	}
 	duckdb.DataChunkSetSize(part, duckdb.IdxT(n))
 	b, ed := duckdb.DataChunkToArrowArray(options, schema, part)
-	return b, dataError(&ed)
+	if err := dataError(&ed); err != nil || p.held == nil {
+		return b, err
+	}
+	held := make([]heldRows, len(p.held))
+	for c, h := range p.held {
+		if h != nil {
+			held[c] = h[from:end]
+		}
+	}
+	return k.filled(b, held)
 }
 
 func (p *parts) close() {
 	if p.chunk.Ptr != nil {
 		duckdb.DestroyDataChunk(&p.chunk)
 	}
-	p.ends = nil
+	p.ends, p.held = nil, nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // Rows is the running result of one statement. It is used by one goroutine at a
-// time. DuckDB computes ahead by about one megabyte, so a client that stops
-// reading stops the statement.
+// time. DuckDB computes ahead by about one megabyte (long texts are with the keeper),
+// so a client that stops reading stops the statement.
 //
 // The Arrow type of a column is that of the plan with these layouts: UUID is text
 // of 36 characters, JSON is text, fixed and binary are binary, the NULL type is
@@ -30,6 +30,7 @@ type Rows struct {
 	columns []plan.Column
 	streams []*source
 	calls   []*evaluator
+	keeper  *keeper // nil: the result has no texts
 
 	stmt    duckdb.PreparedStatement
 	pending duckdb.PendingResult
@@ -48,15 +49,18 @@ type Rows struct {
 	closed bool
 }
 
-func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source, calls []*evaluator) *Rows {
+func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source, calls []*evaluator, k *keeper) *Rows {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, calls: calls, over: make(chan struct{})}
+	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, calls: calls, keeper: k, over: make(chan struct{})}
 	r.cancel = cancel
 	for _, s := range streams {
 		s.begin(ctx, conn)
 	}
 	for _, e := range calls {
 		e.begin(ctx)
+	}
+	if k != nil {
+		k.begin(&in.shelf)
 	}
 	r.stop = context.AfterFunc(ctx, r.interrupt)
 	return r
@@ -237,12 +241,12 @@ func (r *Rows) next() (arrow.RecordBatch, error) {
 	if len(r.columns) == 0 {
 		return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, int64(duckdb.DataChunkGetSize(chunk))), nil
 	}
-	ends, ok := batchesOf(chunk)
+	p, ok := batchesOf(chunk, r.keeper)
 	if !ok {
 		return nil, r.failure(memoryMark + "row")
 	}
-	if len(ends) > 1 {
-		r.parts.ends = ends
+	if len(p.ends) > 1 || p.held != nil {
+		r.parts = p
 		return r.part()
 	}
 	b, ed := duckdb.DataChunkToArrowArray(r.options, r.schema, chunk)
@@ -257,7 +261,7 @@ func (r *Rows) part() (arrow.RecordBatch, error) {
 	if err := cancelled(r.ctx); err != nil {
 		return nil, err
 	}
-	b, err := r.parts.next(r.options, r.schema)
+	b, err := r.parts.next(r.options, r.schema, r.keeper)
 	if err != nil {
 		return nil, r.failure(err.Error())
 	}
@@ -292,6 +296,9 @@ func (r *Rows) Close() error {
 	}
 	for _, e := range r.calls {
 		e.end()
+	}
+	if r.keeper != nil {
+		r.keeper.end()
 	}
 	r.in.running.Add(-1)
 	<-r.in.slots
