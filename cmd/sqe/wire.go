@@ -135,7 +135,7 @@ func (in *instance) build(logTo io.Writer) error {
 		Catalogs: catalogs, Sources: sources, Duck: executor, Scans: scan.New(scan.Options{}), Masks: maskOptions,
 		Audit: sink, StatementTimeout: time.Duration(cfg.Server.StatementTimeout),
 		WriteMemory: int64(cfg.Engine.WriteMemory),
-		RowLimit:    bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit)},
+		RowLimit:    bind.Limits{Rows: int64(cfg.Engine.RowLimit), Bytes: int64(cfg.Engine.ByteLimit), Together: int64(max(cfg.Engine.MemoryLimit, cfg.Engine.ByteLimit))},
 		Version:     cfg.Server.Version, Observer: metrics, Log: log,
 		Administrators: administrators,
 		Import: engine.Import{

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
@@ -33,6 +34,7 @@ type Options struct {
 type Binder struct {
 	options  Options
 	analyzer *analyzer.Analyzer
+	rows     atomic.Int64 // bytes that running statements hold in the row executor
 }
 
 // statusVariables are one registry of the process.

@@ -211,7 +211,7 @@ func (st *statement) produce(n int64) error {
 	if st.limits.Bytes > 0 && st.produced/maxProduced > st.limits.Bytes {
 		return exceeded(st.limits, 0, st.produced)
 	}
-	return nil
+	return st.rows.add(n / maxProduced)
 }
 
 // boundedSession is the library's session with a bound on what user variables hold.

@@ -177,6 +177,29 @@ func TestForeignLimits(t *testing.T) {
 	}
 }
 
+// Statements of one Binder have a bound together, and give back what they had.
+func TestForeignTogether(t *testing.T) {
+	b, s := newBinder(t)
+	const text = "select elt(a, 'x') from t"
+	limits := Limits{Together: 1 << 20}
+	for _, held := range []int64{0, 1<<20 - 1000, 0} {
+		b.rows.Store(held) // by others
+		_, err := runText(t, b, s, text, 100, limits)
+		if held == 0 && err != nil || held > 0 && !fault.Is(err, fault.Limit) {
+			t.Errorf("while others hold %d bytes: %v", held, err)
+		}
+		if left := b.rows.Load(); left != held {
+			t.Errorf("%d bytes are held after the statement, by others %d", left, held)
+		}
+	}
+	if _, err := runText(t, b, s, text, 100, Limits{Together: 1000}); !fault.Is(err, fault.Limit) {
+		t.Errorf("one statement with more than all may have: %v", err)
+	}
+	if left := b.rows.Load(); left != 0 {
+		t.Errorf("%d bytes are held after the statements", left)
+	}
+}
+
 // A stub must never yield rows, whatever way it is reached.
 func TestStubHasNoRows(t *testing.T) {
 	w := tinyWorld()

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -34,6 +35,8 @@ type Rows interface {
 type Limits struct {
 	Rows  int64
 	Bytes int64
+	// Together bounds the bytes of all statements of a Binder that run at a time.
+	Together int64
 }
 
 // RunForeign runs a foreign tree over the rows of its children. It closes the
@@ -44,9 +47,11 @@ func (b *Binder) RunForeign(ctx context.Context, s *Session, rel Relations, f *p
 			_ = c.Close()
 		}
 	}
+	var rows shared
 	defer func() {
 		if err != nil {
 			closeAll()
+			rows.end()
 		}
 	}()
 	defer recovered(&err)
@@ -56,9 +61,11 @@ func (b *Binder) RunForeign(ctx context.Context, s *Session, rel Relations, f *p
 	}
 	state := newStatement(rel, s)
 	state.limits, state.narrow = limits, h.narrow
+	rows = shared{of: &b.rows, limit: limits.Together}
+	state.rows = &rows
 	state.feed = make([]*feed, len(children))
 	for i, c := range children {
-		state.feed[i] = &feed{rows: c, columns: f.Children[i].Columns(), limits: limits}
+		state.feed[i] = &feed{rows: c, columns: f.Children[i].Columns(), limits: limits, shared: &rows}
 	}
 	sctx := b.context(ctx, s, state)
 	node, err := b.analyzer.Analyze(sctx, h.node, nil, h.flags)
@@ -75,7 +82,7 @@ func (b *Binder) RunForeign(ctx context.Context, s *Session, rel Relations, f *p
 	}
 	return &foreignRows{
 		ctx: sctx, state: state, iter: iter, columns: f.Cols, schema: arrow.NewSchema(fields, nil), limits: limits, none: h.ok,
-		session: s, closeChildren: closeAll,
+		session: s, closeChildren: func() { closeAll(); rows.end() },
 	}, nil
 }
 
@@ -100,9 +107,36 @@ type feed struct {
 	rows    Rows
 	columns []plan.Column
 	limits  Limits
+	shared  *shared
 	done    bool
 	read    []sql.Row
 	bytes   int64
+}
+
+// shared counts what a statement holds of the bytes that all statements have together.
+type shared struct {
+	of    *atomic.Int64
+	limit int64 // 0: no bound
+	bytes int64
+}
+
+func (s *shared) add(n int64) error {
+	if s == nil || s.limit == 0 {
+		return nil
+	}
+	s.bytes += n
+	if s.of.Add(n) > s.limit {
+		return fault.New(fault.Limit, "the statements that run row by row hold too much memory together (limit %d bytes, which memory-limit sets); try again later, filter or group more before, or use functions that EXPLAIN does not list as run by the row executor", s.limit)
+	}
+	return nil
+}
+
+// end gives back what the statement holds.
+func (s *shared) end() {
+	if s.of != nil {
+		s.of.Add(-s.bytes)
+		s.bytes = 0
+	}
 }
 
 func (f *feed) all() ([]sql.Row, error) {
@@ -130,16 +164,20 @@ func (f *feed) take(batch arrow.RecordBatch) error {
 	}
 	for i := range int(batch.NumRows()) {
 		row := make(sql.Row, len(f.columns))
+		bytes := 24 + 16*int64(len(row))
 		for j := range row {
 			v, size, err := rowValue(batch.Column(j), i)
 			if err != nil {
 				return err
 			}
 			row[j] = v
-			f.bytes += size
+			bytes += size
 		}
-		f.bytes += 24 + 16*int64(len(row))
+		f.bytes += bytes
 		f.read = append(f.read, row)
+		if err := f.shared.add(bytes); err != nil {
+			return err
+		}
 		if err := exceeded(f.limits, int64(len(f.read)), f.bytes); err != nil {
 			return err
 		}

@@ -36,6 +36,8 @@ type statement struct {
 	// limits bound what the row executor produces, produced counts it.
 	limits   Limits
 	produced int64
+	// rows counts it together with what other statements hold.
+	rows *shared
 	// withheld lists, by name, the withheld columns of the tables that were named.
 	withheld map[string]string // lower-case column -> table
 	// narrow bounds what lists of names show.
