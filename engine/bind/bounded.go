@@ -3,11 +3,13 @@ package bind
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/aggregation"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 	"github.com/shopspring/decimal"
@@ -44,12 +46,51 @@ var lengthens = func() map[string]bool {
 	return out
 }()
 
+// collected is an argument of an aggregate that keeps it for its result. The rows of a
+// join share their values; in the result each has its own.
+type collected struct{ sql.Expression }
+
+// WithChildren implements sql.Expression.
+func (c *collected) WithChildren(children ...sql.Expression) (sql.Expression, error) {
+	e, err := c.Expression.WithChildren(children...)
+	if err != nil {
+		return nil, err
+	}
+	return &collected{e}, nil
+}
+
+// CollationCoercibility implements sql.CollationCoercible.
+func (c *collected) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte) {
+	return sql.GetCoercibility(ctx, c.Expression)
+}
+
+// Eval implements sql.Expression.
+func (c *collected) Eval(ctx *sql.Context, row sql.Row) (any, error) {
+	v, err := c.Expression.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return v, stateOf(ctx).produce(maxProduced * sizeOf(v, 1<<40))
+}
+
 // bound wraps an expression of the row executor that can make its arguments
-// longer. Aggregates stay what they are: what they collect is bounded.
+// longer, and the arguments of aggregates that collect them.
 func bound(e sql.Expression) sql.Expression {
 	switch e.(type) {
 	case *bounded, *linearRegexp, *baseConversion:
 		return e
+	}
+	switch e.(type) {
+	case *aggregation.JsonArray, *aggregation.JSONObjectAgg:
+		args := slices.Clone(e.Children())
+		for i, a := range args {
+			if _, again := a.(*collected); !again {
+				args[i] = &collected{a}
+			}
+		}
+		if out, err := e.WithChildren(args...); err == nil {
+			return out
+		}
 	}
 	if _, ok := e.(sql.Aggregation); ok {
 		return e
