@@ -267,8 +267,8 @@ type hugeint struct {
 	high int64
 }
 
-// arrayOf copies the rows from (inclusive) to to (exclusive) of a vector of a type that rowOperand gives into an array of the plan's
-// type; a UUID becomes text.
+// arrayOf copies the rows from (inclusive) to to (exclusive) of a vector, of a type that
+// rowOperand gives, into an array of the plan's type; a UUID becomes text.
 func arrayOf(v vector, from, to int, t arrow.DataType) (arrow.Array, error) {
 	if isNull(t) {
 		return array.NewNull(to - from), nil

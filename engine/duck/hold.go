@@ -132,7 +132,7 @@ func (k *keeper) free(id uint32) {
 	}
 }
 
-// failure is why texts could not be keptText, for the log; nil when they could.
+// failure is why texts could not be kept, for the log; nil when they could.
 func (k *keeper) failure() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
