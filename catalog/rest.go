@@ -1,10 +1,12 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,6 +36,7 @@ type REST struct {
 	local  string
 	stores ObjectStores
 	bound  time.Duration
+	marks  bool // RESTOptions.TrustETags
 	log    *slog.Logger
 	told   func(context.Context, Refusal)
 	now    func() time.Time
@@ -64,6 +67,12 @@ type RESTOptions struct {
 	// Bound is how old the right to see something may be; 0 is 5 s, less than 0 asks
 	// each time.
 	Bound time.Duration
+	// TrustETags says that an ETag of this catalog changes with whatever it says of a
+	// table to a principal, or that it demands nothing of reads. Only then is a table
+	// loaded again with the mark of the last answer: by the specification an ETag stands
+	// for the metadata, so that "not modified" would keep restrictions that the catalog
+	// has changed since, for as long as the table stays as it is.
+	TrustETags bool
 	// Memory is how many bytes are kept of what the catalog answered, for all principals
 	// together; 0 is 128 MiB. The metadata of answers that are not kept need half of it.
 	Memory int64
@@ -97,7 +106,7 @@ func OpenREST(name string, client *rest.Client, o RESTOptions) (*REST, error) {
 	}
 	c := &REST{
 		common: common{name: name, writers: newWriters(), attempts: maxAttempts},
-		client: client, local: o.Local, stores: o.Objects, bound: o.Bound, log: o.Log, told: o.Refused, now: time.Now,
+		client: client, local: o.Local, stores: o.Objects, bound: o.Bound, marks: o.TrustETags, log: o.Log, told: o.Refused, now: time.Now,
 	}
 	c.backend = c
 	if o.Memory < 0 {
@@ -245,7 +254,9 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		if !afresh && asked.Before(until) {
 			return old, nil
 		}
-		etag = old.answer.ETag
+		if c.marks {
+			etag = old.answer.ETag
+		}
 	} else if !afresh {
 		if ok, err := c.absence(ctx, key, asked); ok {
 			return nil, err
@@ -256,7 +267,7 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 	}
 	before := c.cache.now()
 	answer, err := c.client.LoadTable(ctx, name.Namespace, name.Name, etag)
-	if err == nil && answer == nil {
+	if err == nil && (answer == nil || ok && old.stands(answer, c.marks)) {
 		if before == c.cache.now() {
 			old.mu.Lock()
 			old.until = c.until(old.answer, asked)
@@ -284,6 +295,15 @@ func (c *REST) load(ctx context.Context, name plan.TableName, afresh bool) (*res
 		})
 	}
 	return loaded, nil
+}
+
+// stands reports whether another answer to the same scope says word for word what the
+// one to t did. So t is as good, with the plans that were made of it.
+func (t *restTable) stands(now *rest.Table, marks bool) bool {
+	was := t.answer
+	return !t.vended && !secret(now) && now.Location == was.Location && now.Metadata == was.Metadata &&
+		(now.ReadRestrictions == nil) == (was.ReadRestrictions == nil) && bytes.Equal(now.ReadRestrictions, was.ReadRestrictions) &&
+		maps.Equal(now.Config, was.Config) && (!marks || now.ETag == was.ETag)
 }
 
 // until is the time to which an answer to what was asked is used again. A plan of the

@@ -37,6 +37,9 @@ type hub struct {
 	// plans answers requests for plans: nil, the catalog demands to make none.
 	plans func(who string, tasks []map[string]any) any
 	asked int // for a plan, and what belongs to it
+	// marks has it say "not modified" to whoever sends a mark, and counts that.
+	marks      bool
+	unmodified int
 }
 
 // byName sends the name of the principal as the token.
@@ -51,6 +54,12 @@ func (byName) Refused(rest.Token) bool { return false }
 
 func openHub(t *testing.T) *hub {
 	t.Helper()
+	return openHubWith(t, catalog.RESTOptions{Bound: -1})
+}
+
+// openHubWith is openHub with a catalog that is used in another way.
+func openHubWith(t *testing.T, options catalog.RESTOptions) *hub {
+	t.Helper()
 	h := &hub{demands: map[string]string{}, changed: map[string]table.Metadata{}}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -63,7 +72,8 @@ func openHub(t *testing.T) *hub {
 		}
 		// One folder holds the catalog and the warehouse: see openWith.
 		dir := filepath.Dir(strings.TrimPrefix(mustTable(t, lake, "customers").Handle.(*catalog.Handle).Table.Location(), "file://"))
-		remote, err := catalog.OpenREST("hub", client, catalog.RESTOptions{Local: filepath.Dir(dir), Bound: -1})
+		options.Local = filepath.Dir(dir)
+		remote, err := catalog.OpenREST("hub", client, options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,6 +147,14 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/namespaces/bank/views":
 		say(map[string]any{"identifiers": []any{}})
 	case isTable:
+		if h.marks && r.Method == http.MethodGet {
+			if r.Header.Get("If-None-Match") != "" {
+				h.unmodified++
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			w.Header().Set("ETag", `"metadata"`)
+		}
 		meta := h.changed[name]
 		if meta == nil {
 			t, err := h.lake.Table(context.Background(), plan.TableName{Catalog: "lake", Namespace: []string{"bank"}, Name: name}, plan.AsOf{}, "")

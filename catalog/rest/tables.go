@@ -147,12 +147,17 @@ func (c *Client) delegation(ctx context.Context) map[string]string {
 }
 
 // LoadTable loads a table. With the mark of an earlier answer to the same scope it
-// is nil when nothing has changed since.
+// is nil when the catalog says that nothing has changed since. That is said of the
+// metadata alone (specification, ETag of loadTable): whoever heeds the restrictions or the
+// credentials of an answer sends no mark. Without one, no cache on the way may answer
+// either.
 func (c *Client) LoadTable(ctx context.Context, namespace []string, name, etag string) (*Table, error) {
 	var said loaded
 	r := call{operation: "load table", method: http.MethodGet, header: c.delegation(ctx), into: &said}
 	if etag != "" {
 		r.header["If-None-Match"] = etag
+	} else {
+		r.header["Cache-Control"] = "no-cache, no-store"
 	}
 	a, err := c.answered(ctx, r, namespace, "tables", name)
 	if err != nil || a.status == http.StatusNotModified {

@@ -130,7 +130,7 @@ func openREST(c config.Catalog, store objects.Options, log *slog.Logger, refused
 	if bound == 0 {
 		bound = -1 // each time
 	}
-	o := catalog.RESTOptions{Bound: bound, Memory: int64(c.Memory), Log: log, Refused: refused, Objects: catalog.ObjectStores{Options: store, AllowHTTP: c.AllowHTTP}}
+	o := catalog.RESTOptions{Bound: bound, TrustETags: c.TrustETags, Memory: int64(c.Memory), Log: log, Refused: refused, Objects: catalog.ObjectStores{Options: store, AllowHTTP: c.AllowHTTP}}
 	if objects.Is(string(c.Warehouse)) {
 		o.Objects.Warehouse = string(c.Warehouse)
 	} else {
