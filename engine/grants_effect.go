@@ -153,13 +153,15 @@ func targets(s *grants.Statement) []grants.Target {
 			continue
 		}
 		for _, p := range grants.Privileges() {
-			if _, deepest := grants.Binds(p); deepest == t.Object.Level() && p != grants.All {
+			if _, deepest := grants.Binds(p); deepest == t.Object.Level() && p != grants.All && (!t.Object.View || viewPrivilege(p)) {
 				out = append(out, grants.Target{Privilege: p, Object: t.Object})
 			}
 		}
 	}
 	return out
 }
+
+func viewPrivilege(name string) bool { return name == "SELECT VIEW" || name == "DROP VIEW" }
 
 func canonical(privilege string) string {
 	name, err := grants.Canonical(privilege)

@@ -332,8 +332,7 @@ func (st *statement) showAccess(ctx context.Context, x *parse.ShowAccess) (*Resu
 func (st *statement) accessOf(g policy.Grantee, o grants.Object, out *textTable) (reads bool, err error) {
 	for _, p := range grants.Privileges() {
 		_, deepest := grants.Binds(p)
-		view := p == "SELECT VIEW" || p == "DROP VIEW"
-		if deepest != o.Level() || p == "MANAGE" || o.Level() == grants.TableLevel && view != o.View {
+		if deepest != o.Level() || p == "MANAGE" || o.Level() == grants.TableLevel && viewPrivilege(p) != o.View {
 			continue
 		}
 		d, err := decides(p, o, st.asker(g))

@@ -184,7 +184,7 @@ func (s *Snapshot) On(o Object) *Snapshot {
 }
 
 // covers reports whether a policy, of whatever restrictions, is on a resource by a
-// value or a pattern.
+// value or a pattern. One on everything inside is on the resource itself, too.
 func (p *Policy) covers(at Resource) bool {
 	want := at.Elements()
 	for e, v := range want {
@@ -192,7 +192,12 @@ func (p *Policy) covers(at Resource) bool {
 			return false
 		}
 	}
-	return len(p.Elements) == len(want)
+	for e, values := range p.Elements {
+		if _, ok := want[e]; !ok && !slices.Contains(values, Any) {
+			return false
+		}
+	}
+	return true
 }
 
 // match matches * and ? of policies.

@@ -369,7 +369,8 @@ func (r *run) revoke(name string, o Object, s Step, g policy.Grantee) error {
 	return nil
 }
 
-// others says which other grants of a grantee have some of the types.
+// others says which other grants of a grantee, that the statement leaves, have some of
+// the types.
 func (r *run) others(p *Policy, g policy.Grantee, but string, types []string) string {
 	if p == nil {
 		return ""
@@ -377,7 +378,7 @@ func (r *run) others(p *Policy, g policy.Grantee, but string, types []string) st
 	at, _ := p.resource()
 	var by []string
 	for _, privilege := range p.grants(g) {
-		if privilege != but && len(intersection(types, planned(at.Root, privilege, at.Object(), at))) > 0 {
+		if privilege != but && !r.takes(privilege, at) && len(intersection(types, planned(at.Root, privilege, at.Object(), at))) > 0 {
 			by = append(by, privilege)
 		}
 	}
@@ -385,6 +386,14 @@ func (r *run) others(p *Policy, g policy.Grantee, but string, types []string) st
 		return ""
 	}
 	return "its grant of " + strings.Join(by, " and ") + " has it"
+}
+
+// takes reports whether the statement takes a privilege back too.
+func (r *run) takes(privilege string, at Resource) bool {
+	return slices.ContainsFunc(r.Targets, func(t Target) bool {
+		name, err := Canonical(t.Privilege)
+		return err == nil && name == privilege && t.Object.resource(at.Root) == at
+	})
 }
 
 // forget drops the names of those who granted and denied what is gone.

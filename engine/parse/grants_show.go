@@ -206,10 +206,10 @@ func (p *parser) cleanupTraversal() (Statement, error) {
 		p.pos = start
 		return nil, nil
 	}
-	if !p.acceptPunct("(") {
-		return nil, p.expected("(")
-	}
 	c := &CleanupTraversal{}
+	if !p.acceptPunct("(") {
+		return c, p.end() // as CALL name() in MySQL
+	}
 	if p.accept("dry_run") {
 		if !p.acceptPunct("=") || !p.acceptPunct(">") {
 			return nil, p.expected("=>")
