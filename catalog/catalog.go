@@ -21,6 +21,9 @@ type Catalog interface {
 	Name() string
 	// Namespaces lists every namespace of every depth, sorted.
 	Namespaces(ctx context.Context) ([][]string, error)
+	// NamespacesIn lists the namespaces directly in one, sorted, with their full names; nil
+	// is the top. In one that is missing, or may not be looked into, there are none.
+	NamespacesIn(ctx context.Context, parent []string) ([][]string, error)
 	// Tables and Views list the names in one namespace, sorted.
 	Tables(ctx context.Context, namespace []string) ([]string, error)
 	Views(ctx context.Context, namespace []string) ([]string, error)

@@ -160,14 +160,7 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 		}
 		for i, parent := range level {
 			g.Go(func() (err error) {
-				found[i], err = c.client.Namespaces(gctx, parent)
-				hidden := c.hides(ctx, err, plan.TableName{Namespace: parent})
-				switch {
-				case len(parent) == 0 && hidden:
-					return fmt.Errorf("%w: %w", errHidden, err)
-				case hidden, len(parent) > 0 && rest.Is(err, http.StatusNotFound):
-					return nil // it may not be looked into, or was dropped
-				}
+				found[i], err = c.namespacesIn(gctx, ctx, parent)
 				return err
 			})
 		}
@@ -181,6 +174,33 @@ func (c *REST) allNamespaces(ctx context.Context) ([][]string, error) {
 	}
 	slices.SortFunc(out, slices.Compare)
 	return slices.CompactFunc(out, slices.Equal), nil
+}
+
+// NamespacesIn implements Catalog, with one question.
+func (c *REST) NamespacesIn(ctx context.Context, parent []string) ([][]string, error) {
+	all, err := listed(ctx, c, "namespaces in "+JoinDatabase(parent...), plan.TableName{Namespace: parent}, func() ([][]string, error) {
+		found, err := c.namespacesIn(ctx, ctx, parent)
+		if err != nil && !errors.Is(err, errHidden) {
+			return nil, c.failed(ctx, err)
+		}
+		slices.SortFunc(found, slices.Compare)
+		return slices.CompactFunc(found, slices.Equal), err
+	})
+	return slices.Clone(all), err
+}
+
+// namespacesIn asks for the namespaces in one; who is the context of the principal whom
+// it may be hidden from.
+func (c *REST) namespacesIn(ctx, who context.Context, parent []string) ([][]string, error) {
+	found, err := c.client.Namespaces(ctx, parent)
+	hidden := c.hides(who, err, plan.TableName{Namespace: parent})
+	switch {
+	case len(parent) == 0 && hidden:
+		return nil, fmt.Errorf("%w: %w", errHidden, err)
+	case hidden, len(parent) > 0 && (rest.Is(err, http.StatusNotFound) || errors.Is(err, rest.ErrName)):
+		return nil, nil // it may not be looked into, or was dropped
+	}
+	return found, err
 }
 
 // Tables implements Catalog.

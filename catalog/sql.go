@@ -201,6 +201,14 @@ func (c *SQL) Namespaces(ctx context.Context) ([][]string, error) {
 	return withParents(keys), nil
 }
 
+// NamespacesIn implements Catalog.
+func (c *SQL) NamespacesIn(ctx context.Context, parent []string) ([][]string, error) {
+	all, err := c.Namespaces(ctx)
+	return slices.DeleteFunc(all, func(ns []string) bool {
+		return len(ns) != len(parent)+1 || !slices.Equal(ns[:len(parent)], parent)
+	}), err
+}
+
 func withParents(keys []string) [][]string {
 	seen := map[string]bool{}
 	var out [][]string

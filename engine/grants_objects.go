@@ -19,6 +19,13 @@ type grantResolver struct {
 	revoke bool // what is gone may be named
 	all    bool // whoever asks may know of everything
 	notes  []string
+	// lists are the answers of catalogs: a statement asks once for each.
+	lists map[string]listAnswer
+}
+
+type listAnswer struct {
+	names [][]string
+	err   error
 }
 
 func (r *grantResolver) note(format string, args ...any) {
@@ -161,16 +168,23 @@ func (r *grantResolver) sameInPolicies(ctx context.Context, cat catalog.Catalog,
 }
 
 // alike finds a schema, or a table or view, whose name differs from one by upper and
-// lower case alone. Of a catalog that does not answer nothing is known.
+// lower case alone. It asks for what lies beside the levels of the name and nowhere else.
+// Of a catalog that does not answer nothing is known.
 func (r *grantResolver) alike(ctx context.Context, cat catalog.Catalog, o grants.Object) (grants.Object, bool) {
-	all, err := cat.Namespaces(ctx)
-	if err != nil {
-		return o, false
-	}
-	for _, ns := range all {
-		if !slices.EqualFunc(ns, o.Namespace, strings.EqualFold) {
-			continue
+	level := [][]string{nil}
+	for _, n := range o.Namespace {
+		var next [][]string
+		for _, parent := range level {
+			below, _ := r.namespacesIn(ctx, cat, parent)
+			for _, ns := range below {
+				if strings.EqualFold(ns[len(ns)-1], n) {
+					next = append(next, ns)
+				}
+			}
 		}
+		level = next
+	}
+	for _, ns := range level {
 		same := slices.Equal(ns, o.Namespace)
 		out := grants.Object{Catalog: o.Catalog, Namespace: ns}
 		if o.Name == "" {
@@ -179,8 +193,8 @@ func (r *grantResolver) alike(ctx context.Context, cat catalog.Catalog, o grants
 			}
 			continue
 		}
-		tables, _ := cat.Tables(ctx, ns)
-		views, _ := cat.Views(ctx, ns)
+		tables, _ := r.tablesIn(ctx, cat, ns)
+		views, _ := r.viewsIn(ctx, cat, ns)
 		for _, n := range append(slices.Clone(tables), views...) {
 			if out.Name = n; strings.EqualFold(n, o.Name) && !(same && n == o.Name) {
 				return out, true
@@ -348,14 +362,23 @@ func (st *statement) visible(o policy.Object, p policy.Privilege) (bool, error) 
 }
 
 // kindOf says what bears a name in the catalog.
-func (st *statement) kindOf(ctx context.Context, cat catalog.Catalog, o grants.Object) (isTable, isView bool, err error) {
-	tables, err := cat.Tables(ctx, o.Namespace)
+func (r *grantResolver) kindOf(ctx context.Context, cat catalog.Catalog, o grants.Object) (isTable, isView bool, err error) {
+	tables, err := r.tablesIn(ctx, cat, o.Namespace)
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.NoDatabase) {
 		return false, false, nil
 	}
 	if err != nil {
 		return false, false, err
 	}
-	views, err := cat.Views(ctx, o.Namespace)
+	views, err := r.viewsIn(ctx, cat, o.Namespace)
 	return slices.Contains(tables, o.Name), slices.Contains(views, o.Name), err
+}
+
+// hasNamespace asks for what is beside a namespace, and not for all there are.
+func (r *grantResolver) hasNamespace(ctx context.Context, cat catalog.Catalog, namespace []string) (bool, error) {
+	if len(namespace) == 0 {
+		return false, nil
+	}
+	all, err := r.namespacesIn(ctx, cat, namespace[:len(namespace)-1])
+	return slices.ContainsFunc(all, func(ns []string) bool { return slices.Equal(ns, namespace) }), err
 }

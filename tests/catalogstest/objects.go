@@ -23,6 +23,22 @@ func (s *suite) namespaces(t *testing.T) {
 			t.Errorf("%q is not among %q", want, all)
 		}
 	}
+	for _, x := range []struct {
+		parent, in []string
+		among      bool // others may be there
+	}{{nil, []string{"n1"}, true}, {[]string{"n1"}, []string{"n1", "in"}, false}, {[]string{"n1", "in"}, []string{"n1", "in", "side"}, false}} {
+		got, err := s.c.NamespacesIn(ctx, x.parent)
+		must(t, err)
+		if !slices.ContainsFunc(got, func(ns []string) bool { return slices.Equal(ns, x.in) }) || !x.among && len(got) != 1 ||
+			slices.ContainsFunc(got, func(ns []string) bool { return len(ns) != len(x.in) }) {
+			t.Errorf("in %q there are %q", x.parent, got)
+		}
+	}
+	for _, parent := range [][]string{{"n1", "in", "side"}, {"n2"}} {
+		if got, err := s.c.NamespacesIn(ctx, parent); err != nil || len(got) > 0 {
+			t.Errorf("in %q there are %q: %v", parent, got, err)
+		}
+	}
 	must(t, s.c.UpdateNamespace(ctx, []string{"n1", "in"}, map[string]string{"k": "w", "n": "1"}, []string{"x"}))
 	props, err := s.c.NamespaceProperties(ctx, []string{"n1", "in"})
 	must(t, err)

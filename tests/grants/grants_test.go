@@ -116,6 +116,7 @@ type settings struct {
 	groupsAsRoles bool
 	rangerDecides bool
 	managedBy     map[string]string
+	catalogs      []catalog.Catalog // beside lake
 }
 
 func openWith(t *testing.T, sink string, set settings) *lake {
@@ -135,7 +136,7 @@ func openWith(t *testing.T, sink string, set settings) *lake {
 	for _, ns := range [][]string{{"sales"}, {"sales", "eu"}, {"sales", "eu", "de"}} {
 		must(cat.CreateNamespace(ctx, ns, nil, false))
 	}
-	registry, err := catalog.NewRegistry(cat)
+	registry, err := catalog.NewRegistry(append([]catalog.Catalog{cat}, set.catalogs...)...)
 	must(err)
 	executor, err := duck.Open(duck.Config{Roots: []string{filepath.Join(dir, "warehouse")}, Threads: 1, MemoryLimit: 256 << 20})
 	must(err)
