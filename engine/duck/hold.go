@@ -376,7 +376,7 @@ func (k *keeper) filled(b arrow.RecordBatch, held []heldRows) (arrow.RecordBatch
 
 func (k *keeper) column(a arrow.Array, rows heldRows) (arrow.Array, error) {
 	d := a.Data()
-	plain := func(i int) []byte { return nil }
+	var plain func(i int) []byte
 	switch a := a.(type) {
 	case *array.String:
 		plain = func(i int) []byte { return []byte(a.Value(i)) }

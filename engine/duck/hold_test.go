@@ -2,6 +2,7 @@ package duck
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -156,8 +157,8 @@ func TestTextsWithoutRoom(t *testing.T) {
 	n := numbers(4000)
 	wide := &plan.Project{Input: n, Items: []plan.Item{item(1, long(n, 1000))}}
 	for name, prepare := range map[string]func(in *Instance){
-		"no directory": func(in *Instance) { in.shelf.dir = "" },
-		"full":         func(in *Instance) { in.shelf.maxSpill = 1 << 20 },
+		"no directory for texts":   func(in *Instance) { in.shelf.dir = "" },
+		"no more room on the disk": func(in *Instance) { in.shelf.maxSpill = 1 << 20 },
 	} {
 		in := open(t, Config{MemoryLimit: 1 << 30, Threads: 2, TempDir: t.TempDir()})
 		in.shelf.limit = 1 << 20
@@ -165,8 +166,9 @@ func TestTextsWithoutRoom(t *testing.T) {
 			t.Errorf("%s, with room: %v", name, err)
 		}
 		prepare(in)
-		if err := each(t, in, wide, nil, func(arrow.RecordBatch, int) {}); !fault.Is(err, fault.Limit) {
-			t.Errorf("%s: %v", name, err)
+		err := each(t, in, wide, nil, func(arrow.RecordBatch, int) {})
+		if cause := errors.Unwrap(err); !fault.Is(err, fault.Limit) || cause == nil || !strings.Contains(cause.Error(), name) {
+			t.Errorf("%s: %v (%v)", name, err, cause)
 		}
 		empty(t, in)
 	}

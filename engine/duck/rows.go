@@ -187,6 +187,11 @@ func (r *Rows) failure(msg string) error {
 			}
 		}
 	}
+	if r.keeper != nil && strings.Contains(msg, memoryMark) {
+		if err := r.keeper.failure(); err != nil {
+			msg += ": " + err.Error() // the cause, for the log
+		}
+	}
 	return failure(r.ctx, msg)
 }
 
