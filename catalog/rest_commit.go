@@ -241,7 +241,15 @@ func (c *REST) createTable(ctx context.Context, name plan.TableName, d TableDefi
 	}
 	order := n.order
 	asked := rest.NewTable{Name: name.Name, Schema: n.schema, Spec: &n.spec, Order: &order, Properties: props, Stage: fill != nil || len(d.Tags) > 0}
+	// Whoever may not look at the namespace must not see by one more request that it is there.
+	if seen {
+		asked.Location = c.place(ctx, name, asked)
+	}
 	answer, err := c.client.CreateTable(ctx, name.Namespace, asked)
+	if asked.Location != "" && elsewhere(err) {
+		asked.Location = "" // this catalog insists on its own
+		answer, err = c.client.CreateTable(ctx, name.Namespace, asked)
+	}
 	switch {
 	case err == nil && !asked.Stage:
 		return c.after(name, answer, nil, "created")

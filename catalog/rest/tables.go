@@ -194,6 +194,8 @@ type NewTable struct {
 	Spec       *iceberg.PartitionSpec `json:"partition-spec,omitempty"`
 	Order      *table.SortOrder       `json:"write-order,omitempty"`
 	Properties map[string]string      `json:"properties"`
+	// Location is where it is to lie; "" leaves that to the server.
+	Location string `json:"location,omitempty"`
 	// Stage asks what the table would be, and creates none.
 	Stage bool `json:"stage-create"`
 }

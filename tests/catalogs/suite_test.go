@@ -75,6 +75,7 @@ func TestConformanceGiven(t *testing.T) {
 		Open: catalogstest.REST(rest.Options{
 			URI: uri, Warehouse: os.Getenv("SQE_CATALOG_NAME"), Tokens: rest.Static("lake", os.Getenv("SQE_CATALOG_TOKEN"), ""),
 		}, os.Getenv("SQE_CATALOG_FOLDER")),
+		Insists: func(ns []string, _ string) bool { return len(ns) > 1 },
 		// Polaris refuses these, others an escaped slash or percent sign.
 		Refuses: func(n string) bool { return strings.ContainsAny(n, `./\%:*?"<>|#+;`+"`") },
 	})

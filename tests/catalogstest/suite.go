@@ -29,6 +29,9 @@ type Site struct {
 	// Unusable says which names this catalog takes and makes locations of that are none;
 	// nil is none.
 	Unusable func(name string) bool
+	// Insists says which tables the catalog puts at a location of their names as they are,
+	// whatever is proposed; nil is none.
+	Insists func(namespace []string, name string) bool
 	// Purged: the catalog says how many files it deleted.
 	Purged bool
 }
@@ -101,6 +104,7 @@ func Conformance(t *testing.T, site Site) {
 		{"Views", s.views},
 		{"MetadataTables", s.metadataTables},
 		{"OddNames", s.oddNames},
+		{"Places", s.places},
 		{"Writers", s.writers},
 	} {
 		t.Run(part.name, part.run)
