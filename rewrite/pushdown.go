@@ -1,6 +1,10 @@
 package rewrite
 
-import "sqe/plan"
+import (
+	"slices"
+
+	"sqe/plan"
+)
 
 // Pushdown tells the scans of a governed plan which rows they need not yield
 // (plan.Scan.Prune): those that a row filter hides, and those that the user's own
@@ -10,47 +14,122 @@ import "sqe/plan"
 // columns of that guard alone, is the same for the same row always, and can never
 // fail: then what it reveals by being evaluated early is what it says anyway. A
 // condition on a masked column would be compared with raw statistics.
-func Pushdown(root plan.Node) plan.Node { return push(root, nil) }
+//
+// A guard that hides rows takes less: which of its files have no row for a condition
+// follows from hidden rows too. So no condition reaches it past an expression that can fail,
+// which the executor may compute for rows that the condition drops: whether the statement
+// fails would tell of the hidden ones.
+func Pushdown(root plan.Node) plan.Node { return push(root, conditions{}) }
+
+// conditions hold for every needed row of a node.
+type conditions struct {
+	all  []plan.Expr
+	sure []plan.Expr // those of all beside and below which nothing can fail
+	// risk: a condition above can fail, and the executor may compute it before one that
+	// stands below.
+	risk bool
+}
+
+// also adds conditions.
+func (c conditions) also(cond plan.Expr) conditions {
+	more := conjuncts(cond)
+	c.all = append(c.all[:len(c.all):len(c.all)], more...)
+	if fails(cond) {
+		c.risk = true
+	}
+	if c.risk {
+		c.sure = nil
+	} else {
+		c.sure = append(c.sure[:len(c.sure):len(c.sure)], more...)
+	}
+	return c
+}
+
+func (c conditions) through(items []plan.Item) conditions {
+	c.all, c.sure = through(c.all, items), through(c.sure, items)
+	return c
+}
+
+// none are no conditions, for what stands below.
+func (c conditions) none() conditions { return conditions{risk: c.risk} }
+
+// past are the conditions below a node that computes these expressions.
+func (c conditions) past(exprs ...plan.Expr) conditions {
+	if slices.ContainsFunc(exprs, fails) {
+		c.sure = nil
+	}
+	return c
+}
+
+// fails reports whether an expression, with the plans in it, can raise an error.
+func fails(e plan.Expr) bool {
+	found := false
+	plan.WalkExpr(e, func(e plan.Expr) bool {
+		switch e := e.(type) {
+		case *plan.RowCall:
+			found = true
+		case *plan.Call:
+			found = found || e.Func.Partial != nil && e.Func.Partial(plan.Types(e.Operands))
+		case *plan.Cast:
+			found = found || !plan.Total(&plan.Cast{Operand: &plan.Ref{Typ: e.Operand.Type()}, Typ: e.Typ, Try: e.Try})
+		case *plan.Subquery:
+			// One that gives a value fails on a second row.
+			found = found || e.Kind == plan.ScalarSubquery
+			plan.Walk(e.Plan, func(n plan.Node) bool {
+				if _, ok := n.(*plan.Guard); ok {
+					return false
+				}
+				found = found || slices.ContainsFunc(n.Exprs(), fails)
+				return !found
+			})
+		}
+		return !found
+	})
+	return found
+}
 
 // push pushes conditions that every needed row of n fulfils.
-func push(n plan.Node, conds []plan.Expr) plan.Node {
+func push(n plan.Node, conds conditions) plan.Node {
+	if g, ok := n.(*plan.Guard); ok {
+		return pushGuard(g, conds)
+	}
+	conds = conds.past(n.Exprs()...)
 	switch n := n.(type) {
-	case *plan.Guard:
-		return pushGuard(n, conds)
 	case *plan.Filter:
-		return inputs(n, append(conds[:len(conds):len(conds)], conjuncts(n.Cond)...))
+		return inputs(n, conds.also(n.Cond))
 	case *plan.Sort, *plan.Distinct:
 		// Rows that are equal fulfil the same conditions, so that DISTINCT keeps the
 		// same ones.
 		return inputs(n, conds)
 	case *plan.Project:
-		return inputs(n, through(conds, n.Items))
+		return inputs(n, conds.through(n.Items))
 	case *plan.Aggregate:
 		// A condition on the keys drops whole groups. Without keys there is a row
 		// even for no input, so nothing may go below.
 		if len(n.Keys) == 0 {
-			return inputs(n, nil)
+			return inputs(n, conds.none())
 		}
-		return inputs(n, through(conds, n.Keys))
+		conds.sure = nil // a sum may become too much
+		return inputs(n, conds.through(n.Keys))
 	case *plan.Join:
 		return pushJoin(n, conds)
 	case *plan.SetOp:
 		// For EXCEPT and INTERSECT it would hold as well, but is not worth the proof.
 		if n.Kind != plan.Union {
-			return inputs(n, nil)
+			return inputs(n, conds.none())
 		}
 		return subplans(n.WithInputs([]plan.Node{
-			push(n.Left, through(conds, positional(n.Cols, n.Left))),
-			push(n.Right, through(conds, positional(n.Cols, n.Right))),
+			push(n.Left, conds.through(positional(n.Cols, n.Left))),
+			push(n.Right, conds.through(positional(n.Cols, n.Right))),
 		}))
 	}
 	// Limit, Window, Recursive and Foreign depend on rows that a condition above
 	// them drops.
-	return inputs(n, nil)
+	return inputs(n, conds.none())
 }
 
 // inputs rebuilds n with the conditions pushed into every input.
-func inputs(n plan.Node, conds []plan.Expr) plan.Node {
+func inputs(n plan.Node, conds conditions) plan.Node {
 	in := n.Inputs()
 	if len(in) > 0 {
 		out := make([]plan.Node, len(in))
@@ -71,27 +150,27 @@ func subplans(n plan.Node) plan.Node {
 			return e, nil
 		}
 		c := *s
-		c.Plan = push(s.Plan, nil)
+		c.Plan = push(s.Plan, conditions{})
 		return &c, nil
 	})
 	return out
 }
 
-func pushJoin(n *plan.Join, conds []plan.Expr) plan.Node {
-	var on []plan.Expr
+func pushJoin(n *plan.Join, conds conditions) plan.Node {
+	on := conds.none()
+	both := conds
 	if n.On != nil {
-		on = conjuncts(n.On)
+		on, both = on.also(n.On), conds.also(n.On)
+		conds.risk = both.risk
 	}
 	// A row of an outer side is kept whether or not On holds, and a condition
 	// above may be true of the NULLs that stand in for a missing row.
-	var left, right []plan.Expr
+	var left, right conditions
 	switch n.Kind {
 	case plan.Inner, plan.Cross:
-		left = append(append(left, conds...), on...)
-		right = left
+		left, right = both, both
 	case plan.Semi:
-		left = append(append(left, conds...), on...)
-		right = on
+		left, right = both, on
 	case plan.Left, plan.Anti:
 		left, right = conds, on
 	case plan.Right:
@@ -149,7 +228,11 @@ func positional(cols []plan.Column, in plan.Node) []plan.Item {
 	return items
 }
 
-func pushGuard(g *plan.Guard, conds []plan.Expr) plan.Node {
+func pushGuard(g *plan.Guard, from conditions) plan.Node {
+	conds := from.all
+	if g.Filtered {
+		conds = from.sure
+	}
 	project, ok := g.Input.(*plan.Project)
 	if !ok {
 		return g

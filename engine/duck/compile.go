@@ -24,8 +24,7 @@ type compiler struct {
 	evaluators []*evaluator
 	keeper     *keeper              // has the long texts of the result; nil: DuckDB has them
 	rows       map[*plan.Scan]int64 // of the scans, -1 when not known
-	// barriers says that a filtered Guard must not let predicates pass.
-	barriers bool
+	risks      risks
 }
 
 // Accepts reports whether the node, with its expressions and the plans in them,
@@ -39,7 +38,7 @@ func Accepts(n plan.Node) error {
 
 // compile makes the text whose result columns are exactly n.Columns().
 func (c *compiler) compile(n plan.Node) (string, error) {
-	c.barriers = risky(n)
+	c.risks = risksOf(n)
 	b, err := c.node(n)
 	if err != nil {
 		return "", err
@@ -152,7 +151,10 @@ func (c *compiler) node(n plan.Node) (*block, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.barriers && n.Filtered {
+		if c.risks.any {
+			b = c.opaque(n, b)
+		}
+		if c.risks.condition && n.Filtered {
 			// No predicate moves below a LIMIT: nothing that the statement computes
 			// is evaluated for a row that the row filter hides.
 			b = c.wrap(b)

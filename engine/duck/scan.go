@@ -50,8 +50,17 @@ func (c *compiler) scan(n *plan.Scan) (*block, error) {
 		}
 		parts = append(parts, "SELECT "+strings.Join(items, ", ")+" FROM "+streamFunction+"("+quote(s.key)+")")
 	}
-	if len(parts) == 0 {
+	if len(parts) == 0 && !c.risks.any {
 		return c.empty(n.Columns())
+	}
+	if len(parts) == 0 {
+		// That no file has a row may follow from hidden ones. What DuckDB knows to be
+		// empty takes other parts of the statement with it, and their errors.
+		list, err := typedNulls(n.Columns())
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, "SELECT "+list+" FROM range(0)")
 	}
 	return &block{from: "(" + strings.Join(parts, " UNION ALL ") + ") AS " + c.alias()}, nil
 }
