@@ -295,7 +295,11 @@ func (r *run) grant(name string, steps []Step, g policy.Grantee) error {
 			need = s.Types
 		}
 		if !r.may(s.Resource, need) {
-			return r.refused(s.Resource, fmt.Sprintf(". The %s %s cannot find it yet, and the right to pass on what is in a %s does not reach the %s itself: an administrator prepares it with GRANT USE ON %s %s", g.Kind, g.Name, s.Resource.Level(), s.Resource.Level(), onWords[s.Resource.Level()], s.Resource.Object()))
+			prepares := using
+			if s.Resource.Level() == NamespaceLevel && slices.Contains(need, "view-list") {
+				prepares = viewing // to find views takes more
+			}
+			return r.refused(s.Resource, fmt.Sprintf(". The %s %s cannot find it yet, and the right to pass on what is in a %s does not reach the %s itself: an administrator prepares it with GRANT %s ON %s %s", g.Kind, g.Name, s.Resource.Level(), s.Resource.Level(), prepares, onWords[s.Resource.Level()], s.Resource.Object()))
 		}
 		r.edit(s.Resource, func(p *Policy) {
 			if p.Allow = give(p.Allow, g, need, s.Named && r.Option); !s.Named {
