@@ -200,13 +200,12 @@ func TestLookBack(t *testing.T) {
 	plain := func(n int, changed time.Time) *model.Policy {
 		p := masks(mask("MASK", "ann"))
 		p.Name, p.Resources = fmt.Sprint("p", n), on("database", fmt.Sprint("d", n), "table", "t", "column", "c")
-		p = stored(t, o.fake, p)
-		p.UpdateTime = changed.UnixMilli()
-		out, err := o.store("update", p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		o.next++
+		p.ID, p.Version, p.UpdateTime = o.next, 2, changed.UnixMilli()
+		first := deep(p)
+		first.Version = 1
+		o.policies[p.ID], o.history[p.ID] = p, []*model.Policy{first, deep(p)}
+		return deep(p)
 	}
 	// SQE wrote so many versions ago, and somebody writes on from what was there before.
 	written := func(name string, n, ago int, changed time.Time) {
@@ -222,13 +221,13 @@ func TestLookBack(t *testing.T) {
 			}
 		}
 	}
-	for n := range strangers {
-		plain(n, moment.Add(time.Duration(n)*time.Second))
-	}
 	written("recent", 1001, 1, moment.Add(time.Hour))
 	written("deep", 1002, traceless, moment.Add(time.Hour))
 	written("too deep", 1003, traceless+1, moment.Add(time.Hour))
 	written("long ago", 1004, 1, moment.Add(-time.Hour))
+	for n := range strangers {
+		plain(n, moment.Add(time.Duration(n)*time.Second))
+	}
 	list := o.list(t, "lake")
 	w := watchful(o, true, nil)
 	o.fails = func(int64) error { return errors.New("no answer") }
