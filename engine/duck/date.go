@@ -197,7 +197,7 @@ func initDate() {
 				return "", err
 			}
 			if !parsable(format) {
-				return "", fault.New(fault.Unsupported, "the format of STR_TO_DATE uses a specifier that cannot be computed; use %%Y %%y %%m %%c %%d %%e %%b %%M %%H %%k %%h %%I %%l %%i %%s %%S %%f %%p %%T %%r")
+				return "", fault.New(fault.Unsupported, "the format of STR_TO_DATE uses a specifier that cannot be computed; use %%Y %%y %%m %%c %%d %%e %%b %%M %%j %%W %%a %%w %%U %%u %%V %%v %%X %%x %%H %%k %%h %%I %%l %%i %%s %%S %%f %%p %%T %%r")
 			}
 			s, err := c.text(e, 0)
 			if err != nil {

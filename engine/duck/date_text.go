@@ -128,7 +128,7 @@ func parsable(format string) bool {
 	for i := 0; i < len(format); i++ {
 		if format[i] == '%' {
 			i++
-			if i == len(format) || !strings.ContainsRune("YymcdebMHkhIlisSfpTr%", rune(format[i])) {
+			if i == len(format) || !strings.ContainsRune("YymcdebMHkhIlisSfpTrjaWwUuVvXx%", rune(format[i])) {
 				return false
 			}
 		}
@@ -162,6 +162,9 @@ type dateReader struct {
 	year, month, day, hour, minute, second int
 	microsecond                            int
 	halfDay, afternoon                     bool // the hour is one of twelve; PM
+	yearDay, weekday, week, weekYear       int  // 0: not read; Monday is 1. A week of 0 is set by weekRead
+	weekRead, sundayFirst, weekOfYear      bool // weekOfYear: %V or %v, which go with the years %X and %x
+	yearSundayFirst                        bool // of weekYear
 }
 
 // specifier reads what one specifier of a format asks for. false: the text does not
@@ -204,10 +207,72 @@ func (r *dateReader) specifier(c byte) bool {
 		return r.monthName(func(name string) string { return name[:3] })
 	case 'M':
 		return r.monthName(func(name string) string { return name })
+	case 'j':
+		return r.number(&r.yearDay, 3, 1, 366)
+	case 'W', 'a':
+		return r.dayName(c == 'a')
+	case 'w':
+		ok := r.number(&r.weekday, 1, 0, 6)
+		if r.weekday == 0 {
+			r.weekday = 7
+		}
+		return ok
+	case 'U', 'u', 'V', 'v':
+		r.weekRead, r.sundayFirst, r.weekOfYear = true, c == 'U' || c == 'V', c == 'V' || c == 'v'
+		low := 0
+		if r.weekOfYear {
+			low = 1
+		}
+		return r.number(&r.week, 2, low, 53)
+	case 'X', 'x':
+		r.yearSundayFirst = c == 'X'
+		return r.number(&r.weekYear, 4, 1, 9999)
 	case '%':
 		return r.character('%')
 	}
 	return true
+}
+
+// dayName reads the name of a day of the week, or its first three letters.
+func (r *dateReader) dayName(short bool) bool {
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		name := d.String()
+		if short {
+			name = name[:3]
+		}
+		if r.word(name) {
+			r.weekday = (int(d)+6)%7 + 1
+			return true
+		}
+	}
+	return false
+}
+
+// dayOfWeek is the date of a week and a day in it, as MySQL counts weeks. false: the
+// specifiers do not go together.
+func (r *dateReader) dayOfWeek() (time.Time, bool) {
+	year := r.year
+	if r.weekOfYear {
+		year = r.weekYear
+	}
+	if r.weekOfYear && (r.weekYear == 0 || r.yearSundayFirst != r.sundayFirst) || !r.weekOfYear && r.weekYear != 0 {
+		return time.Time{}, false
+	}
+	first := time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC)
+	days := (r.week - 1) * 7
+	if r.sundayFirst {
+		if d := int(first.Weekday()); d > 0 {
+			days += 7 - d
+		}
+		days += r.weekday % 7
+	} else {
+		d := (int(first.Weekday()) + 6) % 7
+		if d > 3 {
+			days += 7
+		}
+		days += r.weekday - 1 - d
+	}
+	return first.AddDate(0, 0, days), true
 }
 
 // number reads up to width digits of a number between low and high.
@@ -258,6 +323,17 @@ func (r *dateReader) monthName(form func(name string) string) bool {
 
 // micros is the moment that was read, in microseconds since 1970. false: there is none.
 func (r *dateReader) micros() (int64, bool) {
+	switch {
+	case r.yearDay > 0:
+		d := time.Date(r.year, time.January, r.yearDay, 0, 0, 0, 0, time.UTC)
+		r.year, r.month, r.day = d.Year(), int(d.Month()), d.Day()
+	case r.weekRead && r.weekday > 0:
+		d, ok := r.dayOfWeek()
+		if !ok {
+			return 0, false
+		}
+		r.year, r.month, r.day = d.Year(), int(d.Month()), d.Day()
+	}
 	if r.month < 1 || r.month > 12 || r.day < 1 || r.afternoon && !r.halfDay {
 		return 0, false
 	}

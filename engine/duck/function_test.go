@@ -492,7 +492,20 @@ var examples = []example{
 	{call("str_to_date_date", "May 1, 2013", "%M %d,%Y"), "2013-05-01"},
 	{call("str_to_date_date", "2013-02-30", "%Y-%m-%d"), "NULL"},
 	{call("str_to_date_timestamp", "2013-05-01 9:30:17 PM", "%Y-%m-%d %h:%i:%s %p"), "2013-05-01 21:30:17"},
-	{call("str_to_date_date", "x", "%W"), refusedFor},
+	// The first is MySQL's manual's; tools group by week with the second.
+	{call("str_to_date_date", "200442 Monday", "%X%V %W"), "2004-10-18"},
+	{call("str_to_date_date", "202401 Sunday", "%X%V %W"), "2024-01-07"},
+	{call("str_to_date_date", "202401 monday", "%x%v %W"), "2024-01-01"},
+	{call("str_to_date_date", "2021 53 Sun", "%Y %U %a"), "2022-01-02"},
+	{call("str_to_date_date", "2021 0 5", "%Y %u %w"), "2021-01-01"},
+	{call("str_to_date_date", "2024 060", "%Y %j"), "2024-02-29"},
+	{call("str_to_date_date", "2024 367", "%Y %j"), "NULL"},
+	{call("str_to_date_date", "202400 Sunday", "%X%V %W"), "NULL"},
+	{call("str_to_date_date", "202401 Sunday", "%Y%V %W"), "NULL"},
+	{call("str_to_date_date", "202401 Sunday", "%X%v %W"), "NULL"},
+	{call("str_to_date_date", "202401 Someday", "%X%V %W"), "NULL"},
+	{call("str_to_date_date", "202401", "%X%V"), "NULL"},
+	{call("str_to_date_date", "x", "%D"), refusedFor},
 
 	// JSON.
 	{call("json_extract", `[10, 20, [30, 40]]`, "$[1]"), "20"},
