@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -180,11 +181,26 @@ func planTable(t *table.Table, name plan.TableName, at plan.AsOf, metadata strin
 	}
 	out.Fields = Fields(sel.schema)
 	out.Beneath = beneath(sel.schema, out.Fields)
+	out.Identifiers = identifierColumns(sel.schema)
 	out.Formerly = otherNames(sel.schema, meta.Schemas())
 	if present := meta.CurrentSchema(); present.ID != sel.schema.ID {
 		out.Present = Fields(present)
 	}
 	return out, nil
+}
+
+// identifierColumns are the identifier fields of a schema when all of them are columns.
+func identifierColumns(s *iceberg.Schema) []int {
+	columns := map[int]bool{}
+	for _, f := range s.Fields() {
+		columns[f.ID] = true
+	}
+	for _, id := range s.IdentifierFieldIDs {
+		if !columns[id] {
+			return nil
+		}
+	}
+	return slices.Clone(s.IdentifierFieldIDs)
 }
 
 func missing(name plan.TableName) error {

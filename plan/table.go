@@ -75,6 +75,9 @@ type Table struct {
 	// Beneath holds, by id, the fields inside columns that have no Children here because
 	// their type cannot be read: the id of the column that each is in.
 	Beneath map[int]int
+	// Identifiers are the ids of the columns that identify a row, as the table says:
+	// nobody enforces that they do. Empty when one of them is inside another column.
+	Identifiers []int
 	// Tags by field id, and of the table itself under id 0.
 	Tags       map[int][]Tag
 	Properties map[string]string

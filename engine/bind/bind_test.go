@@ -84,6 +84,8 @@ func view(text string) *Relation {
 
 func tinyWorld() *world {
 	address := arrow.StructOf(arrow.Field{Name: "city", Type: plan.String, Nullable: true})
+	keyed := table("w", field(1, "k", plan.Int64), field(2, "v", plan.String))
+	keyed.Table.Identifiers = []int{2, 1}
 	return &world{relations: map[string]*Relation{
 		"db.t": table("t", field(1, "a", plan.Int64), field(2, "b", plan.String), field(3, "c", plan.Decimal(10, 2)), field(4, "d", plan.Date),
 			field(5, "ts", plan.Timestamp), field(6, "f", plan.Float64), field(7, "ok", plan.Bool), field(8, "n", plan.Int32)),
@@ -95,7 +97,7 @@ func tinyWorld() *world {
 		"db.circle":  view("select a from circle"),
 		"db.ping":    view("select * from pong"),
 		"db.pong":    view("select * from ping"),
-		"cat.ns.z.w": table("w", field(1, "k", plan.Int64), field(2, "v", plan.String)),
+		"cat.ns.z.w": keyed,
 		"db.secret": {
 			Table:    table("secret", field(1, "id", plan.Int64), field(2, "ssn", plan.String), field(3, "name", plan.String)).Table,
 			Withheld: map[int]bool{2: true},

@@ -42,7 +42,10 @@ var statusVariables sync.Once
 
 // New makes a Binder.
 func New(o Options) *Binder {
-	statusVariables.Do(variables.InitStatusVariables)
+	statusVariables.Do(func() {
+		variables.InitStatusVariables()
+		sql.SystemVariables.AddSystemVariables(moreVariables())
+	})
 	a := analyzer.NewBuilder(provider{}).Build()
 	// The library's own rights are of no use here: it would look for its database of
 	// them at each statement, and so at what a catalog has.
@@ -100,7 +103,7 @@ func (b *Binder) bind(ctx context.Context, s *Session, state *statement, st *par
 	}
 	root = selectLimit(sctx, st, root)
 	warnings := state.starWarnings(st.AST)
-	if show, ok := st.AST.(*sqlparser.Show); ok && strings.EqualFold(show.Type, "warnings") {
+	if diagnostics(st.AST) {
 		warnings = s.warnings // it shows them and leaves them as they are
 	}
 	return &Bound{Plan: root, IDs: t.ids, Warnings: warnings}, nil
@@ -210,6 +213,9 @@ var noMemory = sql.NewMemoryManager(nil)
 func (b *Binder) build(ctx *sql.Context, st *parse.SQL, args []plan.Literal) (sql.Node, *sql.QueryFlags, error) {
 	ast, err := prepareAST(st)
 	if err != nil {
+		return nil, nil, err
+	}
+	if ast, err = countOrErrors(ast); err != nil {
 		return nil, nil, err
 	}
 	return b.buildAST(ctx, ast, st.Text, args)

@@ -10,7 +10,7 @@ import (
 // constants are folded to a literal when the statement is bound.
 var constants = map[string]bool{
 	"now": true, "current_timestamp": true, "localtime": true, "localtimestamp": true, "curdate": true, "current_date": true, "curtime": true, "current_time": true,
-	"utc_timestamp": true, "sysdate": true, "database": true, "schema": true, "version": true, "connection_id": true, "user": true, "current_user": true,
+	"utc_timestamp": true, "utc_date": true, "utc_time": true, "sysdate": true, "database": true, "schema": true, "version": true, "connection_id": true, "user": true, "current_user": true,
 	"session_user": true, "system_user": true, "last_insert_id": true,
 }
 
@@ -31,9 +31,9 @@ func (t *translator) constant(name string, e sql.Expression) plan.Expr {
 			}
 		}
 		return timestampLiteral(at)
-	case "curdate", "current_date":
+	case "curdate", "current_date", "utc_date":
 		return dateLiteral(t.now())
-	case "curtime", "current_time":
+	case "curtime", "current_time", "utc_time":
 		n := t.now()
 		return &plan.Literal{Value: arrow.Time64(int64(n.Hour()*3600+n.Minute()*60+n.Second()) * 1e6), Typ: plan.Time}
 	case "version":

@@ -5,12 +5,23 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
 // additional lists functions that go-mysql-server does not have and the catalogue
-// of plans does.
-var additional = map[string]bool{"truncate": true, "makedate": true, "insert": true, "version": true, "session_user": true, "system_user": true}
+// of plans does, and QUOTE, whose answer for NULL is another one there.
+var additional = map[string]bool{
+	"truncate": true, "makedate": true, "insert": true, "version": true, "session_user": true, "system_user": true,
+	"quote": true,
+}
+
+// inUTC lists functions that go-mysql-server does not have, and what they are in a
+// session whose times are in UTC, as all are.
+var inUTC = map[string]sql.Function{
+	"utc_date": sql.Function0{Name: "utc_date", Fn: function.NewCurrDate},
+	"utc_time": sql.FunctionN{Name: "utc_time", Fn: function.NewCurrTime},
+}
 
 // planned is a call of such a function: it can only be translated, never run by
 // the row executor. It implements sql.FunctionExpression.

@@ -65,7 +65,8 @@ func (provider) Function(ctx *sql.Context, name string) (sql.Function, bool) {
 				return &planned{NaryExpression: expression.NaryExpression{ChildExpressions: args}, name: name}, nil
 			}}, true
 		}
-		return nil, false
+		f, ok := inUTC[name]
+		return f, ok
 	}
 	return sql.FunctionN{Name: name, Fn: func(args ...sql.Expression) (sql.Expression, error) {
 		literals := make([]plan.Literal, len(args))

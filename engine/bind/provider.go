@@ -3,6 +3,7 @@ package bind
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -306,16 +307,17 @@ type stub struct {
 	name     string
 	fields   []plan.Field // parallel to schema
 	schema   sql.Schema
+	shown    bool // to SHOW and information_schema, and not to a query
 }
 
 func newStub(r *Relation, name string, st *statement) *stub {
-	s := &stub{relation: r, name: name}
+	s := &stub{relation: r, name: name, shown: st.complete}
 	for _, f := range r.Table.Fields {
 		if r.Withheld[f.ID] && !st.complete {
 			continue
 		}
 		s.fields = append(s.fields, f)
-		s.schema = append(s.schema, &sql.Column{Name: f.Name, Type: gmsType(f.Type), Source: name, Nullable: !f.Required, Comment: f.Doc})
+		s.schema = append(s.schema, &sql.Column{Name: f.Name, Type: gmsType(f.Type), Source: name, Nullable: !f.Required, Comment: f.Doc, PrimaryKey: s.shown && slices.Contains(r.Table.Identifiers, f.ID)})
 	}
 	return s
 }

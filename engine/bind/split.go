@@ -139,6 +139,13 @@ func (s *splitter) split(n sql.Node) sql.Node {
 		out.Catalog = lazyCatalog{status.Catalog}
 		return &out
 	}
+	if show, ok := n.(*gmsplan.ShowCreateDatabase); ok {
+		// The library answers for any name.
+		name := show.Database().Name()
+		if !strings.EqualFold(name, "information_schema") && !(provider{}).HasDatabase(s.ctx, name) {
+			refuse(fault.NoDatabase, "Unknown database '%s'", name)
+		}
+	}
 	if informational[typeName(n)] {
 		return n
 	}
@@ -360,7 +367,7 @@ var rowFunctions = func() map[string]bool {
 	for _, n := range strings.Fields(`
 		elt format conv bin to_base64 from_base64 char inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv6 is_ipv4_compat is_ipv4_mapped
 		uuid is_uuid uuid_to_bin bin_to_uuid rand random_bytes regexp_like regexp_replace regexp_instr regexp_substr bit_count crc32
-		time_format timediff time convert_tz get_format charset collation coercibility hex unhex quote
+		time_format timediff time convert_tz get_format charset collation coercibility hex unhex
 		json_array json_array_append json_array_insert json_contains json_contains_path json_depth json_extract json_insert json_keys json_length
 		json_merge json_merge_patch json_merge_preserve json_object json_overlaps json_pretty json_quote json_remove json_replace json_schema_valid
 		json_search json_set json_type json_unquote json_valid json_value
@@ -396,11 +403,35 @@ func permitted(e sql.Expression) {
 		if !rowFunctions[strings.ToLower(f.FunctionName())] {
 			cannot("the function " + strings.ToUpper(f.FunctionName()))
 		}
+		if args := e.Children(); strings.EqualFold(f.FunctionName(), "str_to_date") && len(args) == 2 {
+			if l, ok := args[1].(*expression.Literal); ok && !rowReadable(l.Value()) {
+				cannot("STR_TO_DATE with this format")
+			}
+		}
 		return
 	}
 	if n := typeName(e); !strings.HasPrefix(n, "*expression.") && !strings.HasPrefix(n, "expression.") && !strings.HasPrefix(n, "*aggregation.") {
 		cannot("the expression " + strings.TrimLeft(n, "*"))
 	}
+}
+
+// rowReadable reports whether the row executor reads a text by a format of STR_TO_DATE
+// as MySQL does: of other specifiers it makes NULL, and what is missing of the date it
+// takes from today.
+func rowReadable(format any) bool {
+	f, ok := format.(string)
+	year, month, day := false, false, false
+	for i := 0; ok && i < len(f); i++ {
+		if f[i] != '%' {
+			continue
+		}
+		i++
+		ok = i < len(f) && strings.IndexByte("YymcdebMHkhIlisSfpTr%", f[i]) >= 0
+		year = year || ok && strings.IndexByte("Yy", f[i]) >= 0
+		month = month || ok && strings.IndexByte("mcbM", f[i]) >= 0
+		day = day || ok && strings.IndexByte("de", f[i]) >= 0
+	}
+	return ok && year && month && day || format == nil
 }
 
 // checkTypes refuses aggregates that the row executor computes in DOUBLE where

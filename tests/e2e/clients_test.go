@@ -346,6 +346,48 @@ func jdbcClient(t *testing.T, at login, cases []clientCase) []clientAnswer {
 
 // TestJDBCMetadata: what BI tools ask Connector/J for.
 func TestJDBCMetadata(t *testing.T) {
+	for _, text := range []string{
+		"CREATE SCHEMA keyed", "CREATE TABLE keyed.orders (id BIGINT NOT NULL, line INT NOT NULL, note STRING, PRIMARY KEY (line, id))",
+	} {
+		if a := ask(t, "admin", text); a.Err != nil {
+			t.Fatalf("%s: %v", text, a.Err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, text := range []string{"DROP TABLE keyed.orders", "DROP SCHEMA keyed"} {
+			if a := ask(t, "admin", text); a.Err != nil {
+				t.Errorf("%s: %v", text, a.Err)
+			}
+		}
+	})
+	asked := []struct{ user, what, has string }{
+		{"alice", "catalogs", "bank"},
+		{"alice", "privileges\tbank\tcustomers", "customers | SELECT"},
+		{"alice", "column privileges\tbank\tcustomers", ""},
+		{"alice", "keys\tbank\tcustomers", ""},
+		{"alice", "indexes\tbank\tcustomers", ""},
+		{"alice", "imported\tbank\tcustomers", ""},
+		{"alice", "types", "BIGINT"},
+		{"admin", "keys\tkeyed\torders", "id | 2 | PRIMARY; line | 1 | PRIMARY"},
+		{"admin", "indexes\tkeyed\torders", "PRIMARY | 0 | 1 | line; PRIMARY | 0 | 2 | id"},
+	}
+	for _, user := range []string{"alice", "admin"} {
+		var lines, has []string
+		for _, x := range asked {
+			if x.user == user {
+				lines, has = append(lines, x.what), append(has, x.has)
+			}
+		}
+		answers := jdbc(t, login{demo, user}, lines)
+		if len(answers) != len(lines) {
+			t.Fatalf("%s: %d answers to %d questions", user, len(answers), len(lines))
+		}
+		for i, a := range answers {
+			if s := show(a.Rows); a.Error != "" || has[i] == "" && s != "" || !strings.Contains(s, has[i]) {
+				t.Errorf("%s asks for %q: %s %s, want %q", user, lines[i], s, a.Error, has[i])
+			}
+		}
+	}
 	answers := jdbc(t, login{demo, "carol"}, []string{"tables\tbank", "columns\tbank\tcustomers"})
 	if len(answers) != 2 || answers[0].Error != "" || answers[1].Error != "" {
 		t.Fatalf("%+v\n%s", answers, tail(demo.Output()))

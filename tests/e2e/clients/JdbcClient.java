@@ -10,7 +10,7 @@ import java.util.List;
 
 /**
  * Runs the cases of clients_test.go with MySQL Connector/J. Input lines are "kind TAB sql TAB param...", kind being
- * query, prepared, multi, tables or columns (the last two ask the driver's metadata). Output is one line per case:
+ * query, prepared, multi, or what is asked of the driver's metadata, such as tables or keys. Output is one line per case:
  * "rows", "error" or "errno" and cells, with tabs between cells and \u0001 between rows.
  */
 public class JdbcClient {
@@ -52,6 +52,21 @@ public class JdbcClient {
           }
         }
         return rows;
+      case "catalogs":
+        return cells(connection.getMetaData().getCatalogs(), "TABLE_CAT");
+      case "keys":
+        return cells(connection.getMetaData().getPrimaryKeys(part[1], null, part[2]), "COLUMN_NAME", "KEY_SEQ", "PK_NAME");
+      case "indexes":
+        return cells(connection.getMetaData().getIndexInfo(part[1], null, part[2], false, true),
+            "INDEX_NAME", "NON_UNIQUE", "ORDINAL_POSITION", "COLUMN_NAME");
+      case "imported":
+        return cells(connection.getMetaData().getImportedKeys(part[1], null, part[2]), "FKCOLUMN_NAME");
+      case "privileges":
+        return cells(connection.getMetaData().getTablePrivileges(part[1], null, part[2]), "TABLE_NAME", "PRIVILEGE");
+      case "column privileges":
+        return cells(connection.getMetaData().getColumnPrivileges(part[1], null, part[2], "%"), "COLUMN_NAME", "PRIVILEGE");
+      case "types":
+        return cells(connection.getMetaData().getTypeInfo(), "TYPE_NAME");
       case "prepared":
         try (PreparedStatement s = connection.prepareStatement(part[1])) {
           for (int i = 2; i < part.length; i++) {
@@ -76,6 +91,21 @@ public class JdbcClient {
         }
         return rows;
     }
+  }
+
+  private static List<String> cells(ResultSet answer, String... columns) throws SQLException {
+    List<String> rows = new ArrayList<>();
+    try (ResultSet r = answer) {
+      while (r.next()) {
+        StringBuilder row = new StringBuilder();
+        for (String c : columns) {
+          String v = r.getString(c);
+          row.append(row.length() > 0 ? "\t" : "").append(v == null ? "\u2400" : flat(v));
+        }
+        rows.add(row.toString());
+      }
+    }
+    return rows;
   }
 
   private static void collect(ResultSet r, List<String> rows) throws SQLException {
