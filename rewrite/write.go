@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"maps"
 	"slices"
 
 	"sqe/fault"
@@ -157,9 +158,10 @@ func ownMasks(w *plan.Write, lookup func(*plan.Scan) (*Bound, error)) error {
 		return err
 	}
 	for _, b := range w.Branches {
-		for field, value := range b.Values {
+		// The same column is named each time.
+		for _, field := range slices.Sorted(maps.Keys(b.Values)) {
 			own := false
-			from.reach(value, func(id plan.ColumnID, _ bool) bool {
+			from.reach(b.Values[field], func(id plan.ColumnID, _ bool) bool {
 				own = masked[id] == field
 				return !own
 			})

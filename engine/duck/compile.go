@@ -22,7 +22,7 @@ type compiler struct {
 	streams []*source
 	// evaluators are those of the RowCalls.
 	evaluators []*evaluator
-	keeper     *keeper              // has the long texts of the result; nil: DuckDB has them
+	store      *textStore           // has the long texts of the result; nil: DuckDB has them
 	rows       map[*plan.Scan]int64 // of the scans, -1 when not known
 	risks      risks
 }
@@ -51,7 +51,7 @@ func (c *compiler) compile(n plan.Node) (string, error) {
 	// order up to the result); keeping the block flat makes it the outermost.
 	names := make([]string, len(cols))
 	for i, col := range cols {
-		names[i] = c.keeper.held(columnName(col.ID), col.Type) + " AS o" + strconv.Itoa(i)
+		names[i] = c.store.held(columnName(col.ID), col.Type) + " AS o" + strconv.Itoa(i)
 	}
 	return "SELECT " + strings.Join(names, ", ") + " FROM (" + b.String() + ") AS " + c.alias(), nil
 }

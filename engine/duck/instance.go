@@ -42,7 +42,7 @@ type Instance struct {
 	config Config
 	slots  chan struct{}
 
-	shelf shelf
+	budget textBudget
 
 	running, queued, refused, restarts atomic.Int64
 
@@ -70,9 +70,9 @@ func Open(config Config) (*Instance, error) {
 		return nil, err
 	}
 	in := &Instance{config: config, slots: make(chan struct{}, config.MaxConcurrent), current: db}
-	in.shelf.limit, in.shelf.maxSpill, in.shelf.dir = config.MemoryLimit/2, config.MaxTempSize, config.TempDir
-	if in.shelf.limit == 0 {
-		in.shelf.limit = 8 * maxKept
+	in.budget.limit, in.budget.maxSpill, in.budget.dir = config.MemoryLimit/2, config.MaxTempSize, config.TempDir
+	if in.budget.limit == 0 {
+		in.budget.limit = 8 * maxKept
 	}
 	return in, nil
 }
@@ -308,7 +308,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 	if err := cancelled(ctx); err != nil {
 		return nil, err
 	}
-	c := &compiler{inputs: inputs, keeper: keeperOf(n.Columns())}
+	c := &compiler{inputs: inputs, store: newTextStore(n.Columns())}
 	text, err := c.compile(n)
 	if err != nil {
 		return nil, err
@@ -322,7 +322,7 @@ func (in *Instance) Run(ctx context.Context, n plan.Node, inputs Inputs) (*Rows,
 		return nil, err
 	}
 	in.running.Add(1)
-	r := newRows(ctx, in, db, conn, n.Columns(), c.streams, c.evaluators, c.keeper)
+	r := newRows(ctx, in, db, conn, n.Columns(), c.streams, c.evaluators, c.store)
 	if err := r.start(text, small(n, c.rows)); err != nil {
 		_ = r.Close()
 		return nil, err

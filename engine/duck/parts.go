@@ -25,7 +25,7 @@ type parts struct {
 
 // batchesOf finds where the batches of a chunk end, and which of its texts k has. It
 // reports false when a row is longer than one may be.
-func batchesOf(chunk duckdb.DataChunk, k *keeper) (p parts, ok bool) {
+func batchesOf(chunk duckdb.DataChunk, k *textStore) (p parts, ok bool) {
 	rows := int(duckdb.DataChunkGetSize(chunk))
 	p.chunk = chunk
 	var texts []vector
@@ -73,7 +73,7 @@ func batchesOf(chunk duckdb.DataChunk, k *keeper) (p parts, ok bool) {
 }
 
 // next makes the next batch.
-func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema, k *keeper) (arrow.RecordBatch, error) {
+func (p *parts) next(options duckdb.ArrowOptions, schema *arrow.Schema, k *textStore) (arrow.RecordBatch, error) {
 	end := p.ends[0]
 	p.ends = p.ends[1:]
 	n := end - p.from

@@ -15,7 +15,7 @@ import (
 )
 
 // Rows is the running result of one statement. It is used by one goroutine at a
-// time. DuckDB computes ahead by about one megabyte (long texts are with the keeper),
+// time. DuckDB computes ahead by about one megabyte (long texts are with the text store),
 // so a client that stops reading stops the statement.
 //
 // The Arrow type of a column is that of the plan with these layouts: UUID is text
@@ -30,7 +30,7 @@ type Rows struct {
 	columns []plan.Column
 	streams []*source
 	calls   []*evaluator
-	keeper  *keeper // nil: the result has no texts
+	texts   *textStore // nil: the result has no texts
 
 	stmt    duckdb.PreparedStatement
 	pending duckdb.PendingResult
@@ -49,9 +49,9 @@ type Rows struct {
 	closed bool
 }
 
-func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source, calls []*evaluator, k *keeper) *Rows {
+func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connection, columns []plan.Column, streams []*source, calls []*evaluator, k *textStore) *Rows {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, calls: calls, keeper: k, over: make(chan struct{})}
+	r := &Rows{ctx: ctx, in: in, db: db, conn: conn, columns: columns, streams: streams, calls: calls, texts: k, over: make(chan struct{})}
 	r.cancel = cancel
 	for _, s := range streams {
 		s.begin(ctx, conn)
@@ -60,7 +60,7 @@ func newRows(ctx context.Context, in *Instance, db *database, conn duckdb.Connec
 		e.begin(ctx)
 	}
 	if k != nil {
-		k.begin(&in.shelf)
+		k.begin(&in.budget)
 	}
 	r.stop = context.AfterFunc(ctx, r.interrupt)
 	return r
@@ -187,8 +187,8 @@ func (r *Rows) failure(msg string) error {
 			}
 		}
 	}
-	if r.keeper != nil && strings.Contains(msg, memoryMark) {
-		if err := r.keeper.failure(); err != nil {
+	if r.texts != nil && strings.Contains(msg, memoryMark) {
+		if err := r.texts.failure(); err != nil {
 			msg += ": " + err.Error() // the cause, for the log
 		}
 	}
@@ -246,7 +246,7 @@ func (r *Rows) next() (arrow.RecordBatch, error) {
 	if len(r.columns) == 0 {
 		return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, int64(duckdb.DataChunkGetSize(chunk))), nil
 	}
-	p, ok := batchesOf(chunk, r.keeper)
+	p, ok := batchesOf(chunk, r.texts)
 	if !ok {
 		return nil, r.failure(memoryMark + "row")
 	}
@@ -266,7 +266,7 @@ func (r *Rows) part() (arrow.RecordBatch, error) {
 	if err := cancelled(r.ctx); err != nil {
 		return nil, err
 	}
-	b, err := r.parts.next(r.options, r.schema, r.keeper)
+	b, err := r.parts.next(r.options, r.schema, r.texts)
 	if err != nil {
 		return nil, r.failure(err.Error())
 	}
@@ -302,8 +302,8 @@ func (r *Rows) Close() error {
 	for _, e := range r.calls {
 		e.end()
 	}
-	if r.keeper != nil {
-		r.keeper.end()
+	if r.texts != nil {
+		r.texts.end()
 	}
 	r.in.running.Add(-1)
 	<-r.in.slots

@@ -25,7 +25,7 @@ import (
 // DuckDB copies each chunk of a result and counts 16 bytes for a text, however long it
 // is: a text that a join repeats would be copied for each of 2,048 rows, many chunks
 // ahead. So a result with long texts holds tokens of 12 bytes, which have place in
-// DuckDB's string itself, and the texts are with the statement's keeper: each once,
+// DuckDB's string itself, and the texts are in the text store of the statement: each once,
 // counted, and beyond a bound in a file.
 
 const (
@@ -37,24 +37,24 @@ const (
 	maxKept = 64 << 20
 )
 
-// keepers are those of running statements by key, as sources are.
-var keepers sync.Map
+// textStores are those of running statements by key, as sources are.
+var textStores sync.Map
 
-// shelf bounds what the keepers of an instance have together.
-type shelf struct {
+// textBudget bounds what the text stores of an instance have together.
+type textBudget struct {
 	memory, spilled atomic.Int64
 	limit, maxSpill int64  // maxSpill 0: no bound
 	dir             string // "": nothing is spilled
 }
 
-// keeper has the texts of a statement's result between the threads that make it and
+// textStore has the texts of a statement's result between the threads that make it and
 // the one that reads it.
-type keeper struct {
-	key   int64
-	plain int // of one column
-	mark  [6]byte
-	shelf *shelf
-	any   atomic.Bool // there were tokens
+type textStore struct {
+	key    int64
+	plain  int // of one column
+	mark   [6]byte
+	budget *textBudget
+	any    atomic.Bool // there were tokens
 
 	mu      sync.Mutex
 	next    uint32
@@ -74,8 +74,8 @@ type group struct {
 	offset int64 // in the file, when bytes is nil
 }
 
-// keeperOf makes the keeper for a result; nil when it has no texts.
-func keeperOf(cols []plan.Column) *keeper {
+// newTextStore makes the text store for a result; nil when it has no texts.
+func newTextStore(cols []plan.Column) *textStore {
 	n := 0
 	for _, c := range cols {
 		if holds(c.Type) {
@@ -87,7 +87,7 @@ func keeperOf(cols []plan.Column) *keeper {
 	}
 	var random [14]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	k := &keeper{key: int64(binary.LittleEndian.Uint64(random[:]) >> 1), plain: max(16<<10, maxPlain/n), groups: map[uint32]*group{}}
+	k := &textStore{key: int64(binary.LittleEndian.Uint64(random[:]) >> 1), plain: max(16<<10, maxPlain/n), groups: map[uint32]*group{}}
 	copy(k.mark[:], random[8:])
 	return k
 }
@@ -98,14 +98,14 @@ func holds(t arrow.DataType) bool {
 	return err == nil && (s == "VARCHAR" || s == "BLOB")
 }
 
-func (k *keeper) begin(s *shelf) {
-	k.shelf = s
-	keepers.Store(k.key, k)
+func (k *textStore) begin(s *textBudget) {
+	k.budget = s
+	textStores.Store(k.key, k)
 }
 
 // end frees what nobody read. No thread of the statement runs any more.
-func (k *keeper) end() {
-	keepers.Delete(k.key)
+func (k *textStore) end() {
+	textStores.Delete(k.key)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id := range k.groups {
@@ -114,26 +114,26 @@ func (k *keeper) end() {
 	if k.file != nil {
 		_ = k.file.Close()
 		k.file = nil
-		k.shelf.spilled.Add(-k.size)
+		k.budget.spilled.Add(-k.size)
 	}
 }
 
-// free drops a group. The keeper is locked.
-func (k *keeper) free(id uint32) {
+// free drops a group. The store is locked.
+func (k *textStore) free(id uint32) {
 	g := k.groups[id]
 	delete(k.groups, id)
 	if g.bytes != nil {
 		n := int64(len(g.bytes))
 		freeBytes(g.bytes)
 		k.memory -= n
-		k.shelf.memory.Add(-n)
+		k.budget.memory.Add(-n)
 	} else if i := slices.Index(k.extents, g); i >= 0 {
 		k.extents = slices.Delete(k.extents, i, i+1)
 	}
 }
 
 // failure is why texts could not be kept, for the log; nil when they could.
-func (k *keeper) failure() error {
+func (k *textStore) failure() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
@@ -141,11 +141,11 @@ func (k *keeper) failure() error {
 
 // holdTexts is the native function: the texts themselves while they are short, else tokens.
 func holdTexts(in []vector, out *output) {
-	v, ok := keepers.Load(at[int64](in[0], 0))
+	v, ok := textStores.Load(at[int64](in[0], 0))
 	if !ok {
 		panic(nativeError(memoryMark + "unknown"))
 	}
-	k, texts := v.(*keeper), in[1]
+	k, texts := v.(*textStore), in[1]
 	sum, alike := 0, false
 	for i := range out.n {
 		if texts.null(i) {
@@ -205,12 +205,12 @@ func holdTexts(in []vector, out *output) {
 }
 
 // add takes the texts of a group, into memory while there is room.
-func (k *keeper) add(g *group, texts [][]byte, size int64) (uint32, error) {
+func (k *textStore) add(g *group, texts [][]byte, size int64) (uint32, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	id := k.next
 	k.next++ // around after more chunks than wait at a time
-	s := k.shelf
+	s := k.budget
 	if k.memory+size <= min(maxKept, s.limit/4) {
 		if s.memory.Add(size) <= s.limit {
 			b := takeBytes(int(size))
@@ -234,9 +234,9 @@ func (k *keeper) add(g *group, texts [][]byte, size int64) (uint32, error) {
 	return id, nil
 }
 
-// spill writes the texts of a group to the file. The keeper is locked.
-func (k *keeper) spill(g *group, texts [][]byte, size int64) error {
-	s := k.shelf
+// spill writes the texts of a group to the file. The store is locked.
+func (k *textStore) spill(g *group, texts [][]byte, size int64) error {
+	s := k.budget
 	if s.dir == "" {
 		return errors.New("no directory for texts of a result")
 	}
@@ -298,7 +298,7 @@ func (x keptText) size() int {
 }
 
 // of finds the text for a token; false when the bytes are none.
-func (k *keeper) of(b []byte) (keptText, bool) {
+func (k *textStore) of(b []byte) (keptText, bool) {
 	if len(b) != tokenSize || [6]byte(b) != k.mark {
 		return keptText{}, false
 	}
@@ -310,7 +310,7 @@ func (k *keeper) of(b []byte) (keptText, bool) {
 }
 
 // read appends the text of a row to b.
-func (k *keeper) read(b []byte, x keptText) ([]byte, error) {
+func (k *textStore) read(b []byte, x keptText) ([]byte, error) {
 	n := x.size()
 	from := int64(x.group.ends[x.entry]) - int64(n)
 	if x.group.bytes != nil {
@@ -323,7 +323,7 @@ func (k *keeper) read(b []byte, x keptText) ([]byte, error) {
 }
 
 // done says that a row was read.
-func (k *keeper) done(x keptText) {
+func (k *textStore) done(x keptText) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if x.group.left--; x.group.left == 0 {
@@ -335,7 +335,7 @@ func (k *keeper) done(x keptText) {
 type heldRows []keptText
 
 // tokens finds the rows of a column that have tokens; nil when none has.
-func (k *keeper) tokens(v vector, n int) heldRows {
+func (k *textStore) tokens(v vector, n int) heldRows {
 	if k == nil || !k.any.Load() {
 		return nil
 	}
@@ -356,7 +356,7 @@ func (k *keeper) tokens(v vector, n int) heldRows {
 
 // filled is a batch in whose columns the tokens are the texts again. held[c] are the rows of the
 // batch in column c. It takes the batch over.
-func (k *keeper) filled(b arrow.RecordBatch, held []heldRows) (arrow.RecordBatch, error) {
+func (k *textStore) filled(b arrow.RecordBatch, held []heldRows) (arrow.RecordBatch, error) {
 	defer b.Release()
 	cols := make([]arrow.Array, b.NumCols())
 	for c := range cols {
@@ -374,7 +374,7 @@ func (k *keeper) filled(b arrow.RecordBatch, held []heldRows) (arrow.RecordBatch
 	return array.NewRecordBatch(b.Schema(), cols, b.NumRows()), nil
 }
 
-func (k *keeper) column(a arrow.Array, rows heldRows) (arrow.Array, error) {
+func (k *textStore) column(a arrow.Array, rows heldRows) (arrow.Array, error) {
 	d := a.Data()
 	var plain func(i int) []byte
 	switch a := a.(type) {
@@ -434,8 +434,8 @@ func init() {
 	}
 }
 
-// held writes a column of the result so that its keeper has what is long.
-func (k *keeper) held(s string, t arrow.DataType) string {
+// held writes a column of the result so that its text store has what is long.
+func (k *textStore) held(s string, t arrow.DataType) string {
 	if k == nil || !holds(t) {
 		return s
 	}

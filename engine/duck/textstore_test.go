@@ -49,16 +49,16 @@ func each(t *testing.T, in *Instance, n plan.Node, inputs Inputs, f func(b arrow
 // empty fails unless nothing of a result is kept.
 func empty(t *testing.T, in *Instance) {
 	t.Helper()
-	if m, s := in.shelf.memory.Load(), in.shelf.spilled.Load(); m != 0 || s != 0 {
+	if m, s := in.budget.memory.Load(), in.budget.spilled.Load(); m != 0 || s != 0 {
 		t.Errorf("%d bytes in memory and %d on the disk are kept after the statements", m, s)
 	}
-	keepers.Range(func(any, any) bool {
-		t.Error("a keeper is left")
+	textStores.Range(func(any, any) bool {
+		t.Error("a text store is left")
 		return false
 	})
 }
 
-// TestSharedTextsOnce: of a text that all rows of a join share, DuckDB and the keeper have
+// TestSharedTextsOnce: of a text that all rows of a join share, DuckDB and the text store have
 // one, whatever the number of rows; every row comes with all of it.
 func TestSharedTextsOnce(t *testing.T) {
 	in := open(t, Config{MemoryLimit: 128 << 20, Threads: 2, TempDir: t.TempDir()})
@@ -71,7 +71,7 @@ func TestSharedTextsOnce(t *testing.T) {
 	}}
 	seen, most := 0, int64(0)
 	err := each(t, in, n, nil, func(b arrow.RecordBatch, _ int) {
-		most = max(most, in.shelf.memory.Load()+in.shelf.spilled.Load())
+		most = max(most, in.budget.memory.Load()+in.budget.spilled.Load())
 		col := b.Column(0).(*array.String)
 		for i := range int(b.NumRows()) {
 			if s := col.Value(i); len(s) != size || s[:4] != "0000" || s[size-4:] != "0000" {
@@ -98,7 +98,7 @@ func TestLongAndShortTexts(t *testing.T) {
 			dir := t.TempDir()
 			in := open(t, Config{MemoryLimit: 1 << 30, Threads: 2, TempDir: filepath.Join(dir, "tmp")})
 			if limit < 1<<30 {
-				in.shelf.limit = 1 << 20
+				in.budget.limit = 1 << 20
 			}
 			n := numbers(rows)
 			id := ref(n, 0)
@@ -112,7 +112,7 @@ func TestLongAndShortTexts(t *testing.T) {
 			sorted.Keys[0].Expr = &plan.Ref{ID: 1, Typ: plan.Int64}
 			spilled := int64(0)
 			err := each(t, in, sorted, nil, func(b arrow.RecordBatch, before int) {
-				spilled = max(spilled, in.shelf.spilled.Load())
+				spilled = max(spilled, in.budget.spilled.Load())
 				for i := range int(b.NumRows()) {
 					at := 1000 * (before + i)
 					digits := fmt.Sprintf("%04d", at%10000)
@@ -157,11 +157,11 @@ func TestTextsWithoutRoom(t *testing.T) {
 	n := numbers(4000)
 	wide := &plan.Project{Input: n, Items: []plan.Item{item(1, long(n, 1000))}}
 	for name, prepare := range map[string]func(in *Instance){
-		"no directory for texts":   func(in *Instance) { in.shelf.dir = "" },
-		"no more room on the disk": func(in *Instance) { in.shelf.maxSpill = 1 << 20 },
+		"no directory for texts":   func(in *Instance) { in.budget.dir = "" },
+		"no more room on the disk": func(in *Instance) { in.budget.maxSpill = 1 << 20 },
 	} {
 		in := open(t, Config{MemoryLimit: 1 << 30, Threads: 2, TempDir: t.TempDir()})
-		in.shelf.limit = 1 << 20
+		in.budget.limit = 1 << 20
 		if err := each(t, in, wide, nil, func(arrow.RecordBatch, int) {}); err != nil {
 			t.Errorf("%s, with room: %v", name, err)
 		}
@@ -176,8 +176,8 @@ func TestTextsWithoutRoom(t *testing.T) {
 
 // TestTokens: a text that looks like a token is a text.
 func TestTokens(t *testing.T) {
-	k := keeperOf([]plan.Column{{Type: plan.String}})
-	k.begin(&shelf{limit: 1 << 20})
+	k := newTextStore([]plan.Column{{Type: plan.String}})
+	k.begin(&textBudget{limit: 1 << 20})
 	defer k.end()
 	g := &group{ends: []uint64{3, 8}, left: 2}
 	id, err := k.add(g, [][]byte{[]byte("abc"), []byte("defgh")}, 8)
