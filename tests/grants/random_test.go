@@ -210,7 +210,8 @@ func (s *sequence) owner() {
 	if strings.Contains(f.on, "CATALOG") {
 		return // nobody was prepared to find all schemas that there may be
 	}
-	may, text, then := s.m.mayPass(user, f), "", func() {}
+	may, text := s.m.mayPass(user, f), ""
+	var then func()
 	switch n := s.rng.IntN(10); {
 	case n < 6:
 		option, yes := s.option()
