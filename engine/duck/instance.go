@@ -153,8 +153,8 @@ func settings(c Config) ([]string, error) {
 	if c.TempDir != "" && c.MaxTempSize > 0 {
 		out = append(out, fmt.Sprintf("SET max_temp_directory_size='%dB'", c.MaxTempSize))
 	}
-	// DuckDB sets these for a connection only; the text of a statement is this package's.
-	out = append(out, "SET allowed_configs=['enable_caching_operators', 'streaming_buffer_size']")
+	// DuckDB sets this for a connection only; the text of a statement is this package's.
+	out = append(out, "SET allowed_configs=['enable_caching_operators']")
 	return append(out, "SET enable_external_access=false", "SET lock_configuration=true"), nil
 }
 

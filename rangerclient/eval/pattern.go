@@ -59,7 +59,7 @@ func newPlace(text string) *place {
 		escape = escape || w == "escape"
 	})
 	if escape && p.special != "" {
-		p.special = "" // see holds
+		p.special = "" // see admits
 		p.open = append(p.open, opened{kind: "escape"})
 	}
 	return p

@@ -7,14 +7,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-
-	"sqe/tests/sqetest"
 )
 
 // TestLongTextsOfManyRows: statements whose rows repeat or make long texts give their rows, or fail
@@ -94,26 +91,9 @@ func TestLongTextsOfManyRows(t *testing.T) {
 	}
 	// Eight times the limit of DuckDB's memory; without bounds each of the statements takes
 	// two gigabytes and more.
-	if peak := peakResident(t, s); peak > 1<<30 {
+	if peak := s.PeakResident(t); peak > 1<<30 {
 		t.Errorf("%d MiB were resident", peak>>20)
 	} else {
 		t.Logf("%d MiB were resident", peak>>20)
 	}
-}
-
-// peakResident is the highest resident memory of a server so far, in bytes.
-func peakResident(t *testing.T, s *sqetest.Server) int64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(string(text), "\n") {
-		var kb int64
-		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kb); err == nil {
-			return kb << 10
-		}
-	}
-	t.Fatal("the system does not tell the peak of resident memory")
-	return 0
 }

@@ -260,6 +260,23 @@ func Serve(config string, port int) (*Server, error) {
 // Pid is the process id.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
+// PeakResident is the highest resident memory of the server so far, in bytes.
+func (s *Server) PeakResident(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kb int64
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kb); err == nil {
+			return kb << 10
+		}
+	}
+	t.Fatal("the system does not tell the peak of resident memory")
+	return 0
+}
+
 // Addr is host:port.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 

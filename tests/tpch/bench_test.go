@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -291,27 +290,10 @@ func largeGroups(t *testing.T, deleted bool) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		peak := peakResident(t, s.server.Pid())
+		peak := s.server.PeakResident(t)
 		fmt.Printf("deletes: %t, %d rows in %.1f s, peak %.2f GiB resident: %s\n", deleted, n, time.Since(start).Seconds(), float64(peak)/(1<<30), text)
 		if peak > 2<<30 {
 			t.Errorf("%.2f GiB resident", float64(peak)/(1<<30))
 		}
 	}
-}
-
-// peakResident is the highest resident memory of a process so far, in bytes.
-func peakResident(t *testing.T, pid int) int64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(string(text), "\n") {
-		var kb int64
-		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kb); err == nil {
-			return kb << 10
-		}
-	}
-	t.Fatal("the system does not tell the peak of resident memory")
-	return 0
 }
